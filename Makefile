@@ -144,6 +144,6 @@ $(VENV)/docs-ready: requirements-docs.lock $(VENV)/core-ready
 
 # For the tests alone; where this fails, those tests say why that need them.
 $(VENV)/servers-ready: $(VENV)/dev-ready
-	-@$(STEP) 5/5 "PostgreSQL, pgvector and Chromium, as found or by apt-get" "10 s to 3 minutes" -- $(BIN)/python -c \
-		'from tests.support import browser, postgres; browser.chromium(); \
+	-@$(STEP) 5/5 "PostgreSQL, pgvector, PgBouncer and Chromium, as found or by apt-get" "10 s to 3 minutes" -- $(BIN)/python -c \
+		'from tests.support import browser, pgbouncer, postgres; browser.chromium(); pgbouncer.program(); \
 		[postgres.start_server(vector=v).close() for v in (True, False)]' && touch $@

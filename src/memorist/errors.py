@@ -179,6 +179,7 @@ CODES: tuple[tuple[type[MemoristError], int, str], ...] = (
     (StoreBusyError, 503, "store_busy"),
     (StoreFullError, 507, "store_full"),
     (StoreUnavailableError, 503, "store_unavailable"),
+    (SchemaError, 503, "schema"),
     (StoreError, 500, "store"),
     (ProviderError, 502, "provider"),
     (UnauthorizedError, 401, "unauthorized"),

@@ -17,6 +17,7 @@ from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import db
 from memorist.store.sqlite.store import SqliteEngine, SqliteStore
 from tests.conformance.conformance import StoreConformance
+from tests.support.pgbouncer import pooled
 from tests.support.postgres import Server
 
 
@@ -51,6 +52,18 @@ class TestPlainPostgres(StoreConformance):
     def store(cls, plain_server: Server) -> Iterator[Store]:
         with PostgresStore(plain_server.create_database("conformance")) as store:
             assert store.check()["vectors"] == "exact: pgvector is not installed"
+            yield store
+
+
+@pytest.mark.prove
+class TestPooledPostgres(StoreConformance):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def store(cls, vector_server: Server) -> Iterator[Store]:
+        with (
+            pooled(vector_server.create_database("conformance")) as url,
+            PostgresStore(url) as store,
+        ):
             yield store
 
 

@@ -60,7 +60,9 @@ def test_a_newer_schema_in_postgres_is_refused_and_untouched(postgres_url: str) 
     with PostgresStore(postgres_url) as store:
         store.append(SCOPE, batch("writer", 0))
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("UPDATE memorist_meta SET value = '1000' WHERE key = 'schema'")
+        connection.execute(
+            "UPDATE memorist_meta SET value = '1000' WHERE key IN ('schema', 'oldest')"
+        )
     before = postgres_state(postgres_url)
     threads = set(threading.enumerate())
     with pytest.raises(SchemaError, match="1000") as refused:

@@ -18,7 +18,7 @@ import apsw
 import psycopg
 import pytest
 
-from memorist.errors import StoreBusyError, StoreError
+from memorist.errors import SchemaError, StoreBusyError, StoreError
 from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -30,12 +30,15 @@ from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import store as sqlite_engine
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded
+from tests.support.waiting import until
 
 LATEST = len(sqlite_engine.MIGRATIONS)  # the schema that this Memorist comes with
 ADA = Scope(user="ada", agent="tutor", session="talk")
 SECOND = "ALTER TABLE facts ADD COLUMN colour TEXT NOT NULL DEFAULT 'green';"
 THIRD = "CREATE TABLE colours (name TEXT PRIMARY KEY); INSERT INTO colours VALUES ('green');"
+BESIDE = f"-- beside: {LATEST}\nALTER TABLE facts ADD COLUMN shape TEXT;"
 BROKEN = "CREATE TABLE half_done (name TEXT); INSERT INTO nowhere VALUES (1);"
+WAITING = "SELECT 1 FROM pg_locks WHERE relation = 'memorist_meta'::regclass AND NOT granted"
 DIES_AT_THE_SECOND = """
 import os, sys
 from pathlib import Path
@@ -157,6 +160,74 @@ def test_those_who_open_a_store_at_once_migrate_it_once(
         for opened in stores:
             with opened.result() as store:
                 check(store, LATEST + 2)
+
+
+def test_a_program_older_than_the_schema_is_refused_at_its_next_transaction(
+    tmp_path: Path, postgres_url: str, migrate: Migrate
+) -> None:
+    path = tmp_path / "memory.db"
+    for open_store in (lambda: SqliteStore(path), lambda: PostgresStore(postgres_url)):
+        migrate()
+        with open_store() as older:
+            fill(older)
+            migrate(SECOND)
+            with open_store() as newer:
+                for call in (
+                    lambda: older.append(ADA, [Message("user", "lost?", "m2")]),
+                    lambda: older.history(ADA),
+                    lambda: older.claim(),
+                ):
+                    with pytest.raises(SchemaError, match=f"schema {LATEST + 1}.*up to {LATEST};"):
+                        call()
+                check(newer, LATEST + 1)
+        migrate()
+        with pytest.raises(SchemaError, match="install a newer Memorist"):
+            open_store()
+
+
+def test_older_and_newer_servers_share_a_database_where_a_migration_says_so(
+    postgres_url: str, migrate: Migrate
+) -> None:
+    migrate()
+    with PostgresStore(postgres_url) as older:
+        fill(older)
+        migrate(BESIDE)
+        with PostgresStore(postgres_url) as newer:
+            check(older, LATEST + 1)
+            check(newer, LATEST + 1)
+            migrate()
+            with PostgresStore(postgres_url) as restarted:
+                check(restarted, LATEST + 1)
+            migrate(BESIDE, THIRD)
+            with PostgresStore(postgres_url) as newest:
+                check(newest, LATEST + 2)
+                for store in (older, newer):
+                    with pytest.raises(SchemaError):
+                        store.history(ADA)
+
+
+def test_what_begins_while_a_migration_runs_waits_and_is_then_refused(
+    postgres_url: str, migrate: Migrate
+) -> None:
+    migrate()
+    with PostgresStore(postgres_url) as older, psycopg.connect(postgres_url) as migration:
+        fill(older)
+        migration.execute("LOCK TABLE memorist_meta")
+        migration.execute(
+            "UPDATE memorist_meta SET value = %s WHERE key IN ('schema', 'oldest')", (LATEST + 1,)
+        )
+        with (
+            ThreadPoolExecutor(1) as thread,
+            psycopg.connect(postgres_url, autocommit=True) as watcher,
+        ):
+            append = thread.submit(older.append, ADA, [Message("user", "lost?", "m2")])
+            until(lambda: watcher.execute(WAITING).fetchall())
+            migration.commit()
+            with pytest.raises(SchemaError):
+                append.result()
+    migrate(SECOND)
+    with PostgresStore(postgres_url) as newer:
+        assert not newer.find(ADA, ["m2"])
 
 
 @pytest.mark.parametrize("bound", [False, True], ids=["superuser", "bound by security"])

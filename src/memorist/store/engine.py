@@ -9,7 +9,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from memorist.errors import StoreBusyError
+from memorist.errors import SchemaError, StoreBusyError
 from memorist.records.message import Message
 from memorist.records.query import Term
 from memorist.records.scope import Scope
@@ -220,3 +220,21 @@ def load_migrations(folder: Traversable) -> list[tuple[int, str]]:
     """The numbered migrations of a folder, in order."""
     files = sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql"))
     return [(int(name[:4]), (folder / name).read_text()) for name in files]
+
+
+def oldest_beside(number: int, script: str) -> int:
+    """The oldest schema whose programs may go on after a migration.
+
+    They are refused unless the migration begins with `-- beside: 6`, say: what programs of schema 6
+    read and write must then mean the same as before.
+    """
+    named = re.match(r"-- beside: (\d+)\n", script)
+    return int(named[1]) if named else number
+
+
+def newer_schema(version: int, known: int) -> SchemaError:
+    """The refusal of a database that a newer program migrated."""
+    return SchemaError(
+        f"this database has schema {version}, this Memorist knows up to {known}; it was left "
+        "untouched: install a newer Memorist, and restart what runs the older one"
+    )

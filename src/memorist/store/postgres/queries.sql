@@ -89,7 +89,8 @@ SELECT adopt_session(:owner, :session_hash, :session_id)
 -- name: @begin
 SELECT set_config('role', :role, true), set_config('search_path', :search_path, true),
   set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true),
-  set_config('idle_in_transaction_session_timeout', :idle, true), set_config('jit', 'off', true)
+  set_config('idle_in_transaction_session_timeout', :idle, true), set_config('jit', 'off', true),
+  admit(:known)
 
 -- name: begin
 @begin
@@ -391,6 +392,9 @@ WITH ours AS (SELECT coalesce(
 SELECT string_agg(quote_ident(nspname), ', ' ORDER BY oid <> schema) || ', pg_temp'
 FROM pg_namespace, ours WHERE oid = schema OR schema IS NOT NULL
   AND oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')
+
+-- name: is_pooled
+SELECT pg_backend_pid() <> CAST(:pid AS integer)
 
 -- name: pgvector_version
 SELECT extversion FROM pg_extension WHERE extname = 'vector'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import Db, LateError, load_migrations
+from memorist.store.engine import Db, LateError, load_migrations, newer_schema, oldest_beside
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres.connection import WatchedConnection, defaults
 from memorist.store.postgres.db import (
@@ -44,6 +45,8 @@ MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migra
 ROLE = "memorist_app"
 _LEAST_MS = 100  # that a statement is given, however late it is
 _IDLE = "60s"  # after which the server ends a transaction whose process stands still
+_OPENING_SECONDS = 2.0  # for which a server is looked for that was never reached
+_COMING = re.compile("database system is|too many|connection slots|session is read-only")
 _TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
 _COUNTER_SECONDS = 86_400.0  # for which a counter is used; after 30 days its row is pruned
 _BOUND_USER = "as the connecting user, who is bound by it"
@@ -125,6 +128,7 @@ class PostgresEngine(ProcessPart):
         self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._opening = fork_safe(threading.Lock())
         self._in_thread = threading.local()
+        self._known = MIGRATIONS[-1][0]
         self._lost_at = 0.0  # when a connection was last lost: others may be, that were idle then
         deadline = self._deadline()
         self._first_contact()
@@ -151,16 +155,25 @@ class PostgresEngine(ProcessPart):
             self._make_pool()
 
     def _first_contact(self) -> None:
-        """Fail at once, with the reason, where waiting would not help."""
+        """Fail soon, with the reason, unless a server is there and says that it is not ready."""
+        until = time.monotonic() + min(_OPENING_SECONDS, self._patience)
+        while (error := self._reach()) and not _COMING.search(str(error)):
+            if not might_pass(error) or time.monotonic() > until:
+                raise errors.StoreUnavailableError(
+                    f"there is no way to PostgreSQL: {error}; check host, port, database, user and "
+                    "password"
+                )
+            time.sleep(0.2)
+
+    def _reach(self) -> psycopg.OperationalError | None:
+        """Connect once; return what went wrong, if anything did."""
         try:
             with psycopg.connect(self._url, **defaults(self._url)) as connection:
                 if connection.info.parameter_status("server_encoding") != "UTF8":
                     raise errors.StoreError("the database's encoding must be UTF8")
+            return None
         except psycopg.OperationalError as error:
-            if not might_pass(error):
-                raise errors.StoreUnavailableError(
-                    f"PostgreSQL refused the connection: {error}"
-                ) from None
+            return error
         except psycopg.ProgrammingError:  # it quotes the URL, and with it the password
             raise errors.ConfigError(
                 "this is not a PostgreSQL URL; signs such as % @ / in a password are spelled %25, "
@@ -185,6 +198,9 @@ class PostgresEngine(ProcessPart):
     def _is_new(self, connection: WatchedConnection) -> None:
         self._connections.add(connection)
         connection.heard_at = time.monotonic()
+        # A pooler gives each transaction another session, where what we prepared is not.
+        if _value(connection, "is_pooled", pid=str(connection.info.backend_pid)):
+            connection.prepare_threshold = None
 
     def read(
         self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True
@@ -274,7 +290,12 @@ class PostgresEngine(ProcessPart):
         with self._connection(until) as connection:
             db = PostgresDb(connection, self.pgvector == "pgvector", self._counts)
             bound = "statement_timeout" if bounded else "lock_timeout"
-            ours = {"role": self._role, "search_path": self._search_path, "owner": owner}
+            ours = {
+                "role": self._role,
+                "search_path": self._search_path,
+                "owner": owner,
+                "known": self._known,
+            }
             db.begin(level, begin, **ours, bound=bound, left_ms=str(left_ms), idle=_IDLE)
             try:
                 yield db
@@ -393,26 +414,23 @@ class PostgresEngine(ProcessPart):
             if _value(connection, "meta_table") is None:
                 connection.execute(QUERIES["create_meta"])
             version = int(_value(connection, "meta", key="schema") or 0)
-            known = MIGRATIONS[-1][0]
-            if version > known:
-                raise errors.SchemaError(
-                    f"this database has schema {version}, this Memorist knows up to {known}; "
-                    "it was left untouched: install a newer Memorist"
-                )
-            for number, script in MIGRATIONS[version:]:
-                # As bytes, in which no placeholders are looked for.
-                connection.execute(script.replace("@schema", schema).encode())
-                _set_meta(connection, "schema", str(number))
+            oldest = int(_value(connection, "meta", key="oldest") or 0)
+            if oldest > self._known:
+                raise newer_schema(version, self._known)
+            if version < self._known:  # each transaction reads it: wait for those under way
+                connection.execute("LOCK TABLE memorist_meta")
+                for number, script in MIGRATIONS[version:]:
+                    # As bytes, in which no placeholders are looked for.
+                    connection.execute(script.replace("@schema", schema).encode())
+                    oldest = max(oldest, oldest_beside(number, script))
+                _set_meta(connection, "schema", str(self._known))
+                _set_meta(connection, "oldest", str(oldest))
             return _working_role(connection), search_path
 
     def _try_pgvector(self, deadline: float) -> None:
-        with self._connection() as connection:
-            connection.execute(f"SET lock_timeout = {_left_ms(deadline)}".encode())
-            try:
-                self.pgvector = try_pgvector(connection)
-                self._search_path = _search_path(connection)
-            finally:
-                connection.execute("RESET lock_timeout")
+        with self._connection(deadline) as connection:
+            self.pgvector = try_pgvector(connection)
+            self._search_path = _search_path(connection)
 
 
 def _left_ms(deadline: float) -> int:
@@ -468,7 +486,7 @@ def _search_path(connection: psycopg.Connection[Row]) -> str:
 def might_pass(error: psycopg.OperationalError) -> bool:
     """Whether the connection or the server failed, so that trying again may help."""
     state = error.sqlstate or ""
-    if "password" in str(error) or "does not exist" in str(error) or "translate host" in str(error):
+    if "password" in str(error) or "does not exist" in str(error):
         return False  # libpq gives no code for what went wrong before the connection stood
     return not state or (state[:2] in ("08", "57") and state != "57014") or state == "53300"
 
@@ -476,6 +494,8 @@ def might_pass(error: psycopg.OperationalError) -> bool:
 def translate(error: psycopg.Error) -> errors.StoreError:
     """Our error for one of PostgreSQL, without its text, which may quote values."""
     match error:
+        case psycopg.Error(sqlstate="MEM01"):
+            return newer_schema(*map(int, str(error.diag.message_detail).split()))
         case psycopg.errors.DiskFull():
             return errors.StoreFullError("the server's disk is full; nothing acknowledged was lost")
         case psycopg.errors.LockNotAvailable() | psycopg.errors.DeadlockDetected():
@@ -495,7 +515,7 @@ def translate(error: psycopg.Error) -> errors.StoreError:
     return errors.StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
-def try_pgvector(connection: psycopg.Connection[Row]) -> str:
+def try_pgvector(connection: WatchedConnection) -> str:
     """Use pgvector if it works: "pgvector", or else why vectors are searched without it.
 
     A build for another processor crashes the server at the first distance it computes. So a trial
@@ -521,6 +541,7 @@ def try_pgvector(connection: psycopg.Connection[Row]) -> str:
             _set_meta(connection, "pgvector", "unknown")
             return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
         _set_meta(connection, "pgvector", f"works {version}")
+    connection.until = None  # it takes the time that it needs
     _adopt(connection)
     return "pgvector"
 

@@ -23,7 +23,7 @@ from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import Db, load_migrations
+from memorist.store.engine import Db, load_migrations, newer_schema
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.sqlite.db import SqliteDb, all_spelled, pack
 
@@ -62,6 +62,7 @@ class SqliteEngine(ProcessPart):
         self._closed = self._scrubbing = False
         self._writer_db: SqliteDb | None = None
         self._inode = 0
+        self._known = MIGRATIONS[-1][0]
         self._read_only = is_read_only(path)
         self.scrubs = not self._read_only and not self._in_memory
         self._db()
@@ -76,6 +77,7 @@ class SqliteEngine(ProcessPart):
             reader = self._take_reader()
             try:
                 reader = reader or SqliteDb(self._connect(), self._indexes)
+                self._refuse_newer(reader)
                 return in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
             finally:
                 self._give_back(reader)
@@ -97,7 +99,18 @@ class SqliteEngine(ProcessPart):
                 left_ms = int((until - time.monotonic()) * 1_000)
                 writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
                 writer.connection.execute("BEGIN IMMEDIATE")
-            return in_transaction(writer, work)
+
+            def checked(db: SqliteDb) -> T:
+                self._refuse_newer(db)
+                return work(db)
+
+            return in_transaction(writer, checked)
+
+    def _refuse_newer(self, db: SqliteDb) -> None:
+        """Raise if a newer program has migrated the file since it was opened."""
+        version = int(db.connection.execute("PRAGMA user_version").get)
+        if version > self._known:
+            raise newer_schema(version, self._known)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -422,12 +435,8 @@ def refuse_foreign(path: str) -> None:
         raise errors.StoreDamagedError(
             "this SQLite file was not made by Memorist; choose another path"
         )
-    known = MIGRATIONS[-1][0]
-    if version > known:
-        raise errors.SchemaError(
-            f"this database has schema {version}, this Memorist knows up to {known}; "
-            "it was left untouched: install a newer Memorist"
-        )
+    if version > MIGRATIONS[-1][0]:
+        raise newer_schema(version, MIGRATIONS[-1][0])
 
 
 def look_at(connection: apsw.Connection) -> tuple[int, int, int]:

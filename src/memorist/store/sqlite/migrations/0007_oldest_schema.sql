@@ -1,0 +1,1 @@
+-- Nothing here: PostgreSQL asks at each transaction which schema a program knows. The numbers go together.
