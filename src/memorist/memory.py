@@ -77,8 +77,8 @@ class Memory:
     MEMORIST_URL or a file in the user's data folder. `embedder` is the local MiniLM unless
     MEMORIST_EMBEDDER says otherwise; with None, recall goes by words and links alone. `extraction`
     says how memories are extracted from messages; with None, another process's worker does it.
-    `settings` are those of the environment, if they are not given. For a server, use
-    `memorist.connect(url)`.
+    `wake_worker` wakes a process that does all background work, none of which is then done here.
+    `settings` are those of the environment. For a server, use `memorist.connect(url)`.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Memory:
         extraction: Extraction | None = UNSET,
         clock: Callable[[], datetime] = now,
         settings: Settings | None = None,
+        wake_worker: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings = settings or Settings.from_environment()
         tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
@@ -103,7 +104,7 @@ class Memory:
             embedder = open_embedder(settings.embedder)
         if extraction is UNSET:
             extraction = open_extraction(settings)
-        self._bind(Runtime(store, embedder, ranking, extraction, clock), tenant)
+        self._bind(Runtime(store, embedder, ranking, extraction, clock, wake_worker), tenant)
 
     def _bind(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime
@@ -177,9 +178,7 @@ class Memory:
             raise InvalidError("give an id or ask for a new session, not both")
         if adopt and id is None:
             raise InvalidError("name the session to adopt by its id")
-        if new:
-            id = new_id()
-        scope = self.scope(user=user, agent=agent, session=id)
+        scope = self.scope(user=user, agent=agent, session=new_id() if new else id)
         session = self.store.open_session(scope, claimed=claimed, new=new, adopt=adopt)
         return Chat(self, session)
 
@@ -458,8 +457,8 @@ class Memory:
         in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
         A `dry_run` removes nothing and counts what would go.
         """
-        where = _given({"agent": agent, "session": session})
-        what = _given({"message": message, "memory": memory, "source": source})
+        where = _given(agent=agent, session=session)
+        what = _given(message=message, memory=memory, source=source)
         if everything == bool(where or what):
             raise InvalidError(
                 "name an agent, session, message or source, or else say everything=True"
@@ -596,5 +595,5 @@ def _scope(tenant: str, user: str, agent: str | None, session: str | None) -> Sc
     return Scope(user=user, tenant=tenant, agent=agent, session=session)
 
 
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _given(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not UNSET}

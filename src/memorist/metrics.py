@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any, Literal
 
 from memorist.errors import InvalidError, MemoristError
@@ -107,10 +107,20 @@ INSTRUMENTS = (
         {"area": AREAS, "result": _STATUS},
         SECONDS,
     ),
+    Instrument("memorist.worker.up", "gauge", "1", "whether the server's worker process runs"),
+    Instrument("memorist.worker.deaths", "gauge", "{death}", "ends of it that nobody asked for"),
     Instrument("memorist.http.active", "gauge", "{request}", "requests being answered"),
     Instrument("memorist.process.cpu", "gauge", "s", "processor time of the server's process"),
     Instrument("memorist.process.memory", "gauge", "By", "memory that the process holds"),
 )
+
+COUNTERS = tuple(
+    (instrument.name, dict(sorted(zip(instrument.attributes, values, strict=True))))
+    for instrument in INSTRUMENTS
+    if instrument.kind == "counter"
+    for values in product(*((*listed, OTHER) for listed in instrument.attributes.values()))
+)
+"""Every counter with every set of its attributes, in the order in which processes share them."""
 
 
 class Registry(ProcessPart):
@@ -122,6 +132,7 @@ class Registry(ProcessPart):
         self._connecting = fork_safe(threading.Lock())
         self._series: dict[object, _Series] = {}
         self._watched: dict[str, list[weakref.WeakMethod[Read]]] = defaultdict(list)
+        self._read_shared: Callable[[], Iterable[float]] = tuple
         self._exports: Mapping[str, Send] | None = None
         self._tracer: Any = None
         self.watch_process()
@@ -168,6 +179,9 @@ class Registry(ProcessPart):
     def snapshot(self) -> dict[str, Reading]:
         """Every metric with its values, by name."""
         points = defaultdict(list)
+        for (name, attributes), value in zip(COUNTERS, self._read_shared(), strict=False):
+            if value:
+                self._find(name, attributes).shared = value
         with self._lock:
             for series in dict.fromkeys(self._series.values()):
                 points[series.name].append(series.point())
@@ -177,6 +191,16 @@ class Registry(ProcessPart):
             name: Reading(instrument, tuple(points[name]))
             for name, instrument in self._instruments.items()
         }
+
+    def counters(self) -> list[float]:
+        """The values of COUNTERS, for another process to show."""
+        with self._lock:
+            series = [self._series.get(_key(*counter)) for counter in COUNTERS]
+        return [0.0 if it is None else it.total for it in series]
+
+    def add_counters(self, read: Callable[[], Iterable[float]]) -> None:
+        """Show what another process counted too: its values of COUNTERS."""
+        self._read_shared = read
 
     def after_fork(self, *, in_child: bool) -> None:
         if in_child:  # what its parent counted is not its own
@@ -247,16 +271,17 @@ class Registry(ProcessPart):
 class _Series:
     """The values of one metric with one set of attributes."""
 
-    __slots__ = ("attributes", "bounds", "counts", "name", "total")
+    __slots__ = ("attributes", "bounds", "counts", "name", "shared", "total")
 
     def __init__(self, instrument: Instrument, attributes: Mapping[str, str]) -> None:
         self.name, self.bounds, self.attributes = instrument.name, instrument.bounds, attributes
         self.total: float = 0
+        self.shared: float = 0  # what other processes counted
         self.counts = [0] * (len(instrument.bounds) + 1)
 
     def point(self) -> Point:
         if not self.bounds:
-            return Point(attributes=self.attributes, value=self.total)
+            return Point(attributes=self.attributes, value=self.total + self.shared)
         buckets = tuple(zip((*self.bounds, float("inf")), accumulate(self.counts), strict=True))
         return Point(
             attributes=self.attributes, value=self.total, count=buckets[-1][1], buckets=buckets
@@ -308,3 +333,4 @@ _NO_SPAN = nullcontext()
 _registry = Registry()
 count, record, watch = _registry.count, _registry.record, _registry.watch
 span, snapshot = _registry.span, _registry.snapshot
+counters, add_counters = _registry.counters, _registry.add_counters

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memorist import metrics
 from memorist.config import Settings
@@ -62,11 +62,13 @@ class Runtime:
         ranking: Ranking,
         extraction: Extraction | None,
         clock: Callable[[], datetime],
+        wake_worker: Callable[[], None] | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.extraction = extraction
         self.clock = clock
+        self._wake_worker = wake_worker
         self._searcher = Searcher(
             store=store,
             embedder=embedder,
@@ -75,6 +77,7 @@ class Runtime:
         )
         self._gate = ForegroundGate()
         self.scrubber = Scrubber(store)
+        self.scrubber.stopped |= wake_worker is not None
         with suppress(MemoristError):  # the store may be away
             if store.unscrubbed_s() is not None:  # a process ended before it came to that
                 self.scrubber.start()
@@ -173,15 +176,22 @@ class Runtime:
         self.store.close()
 
     def _open_worker(self) -> Worker | None:
+        from memorist.lifecycle.worker import Worker, WorkerElsewhere
+
+        options: dict[str, Any] = {"clock": self.clock, "gate": self._gate}
+        if self._wake_worker is not None:
+            name = "" if self.embedder is None else self.embedder.name
+            kinds = (*embedding_kinds(name), *extraction_kinds(has_embedder=True))
+            return WorkerElsewhere(
+                self._wake_worker, self.store, self.settings, kinds=kinds, **options
+            )
         if self.extraction is None:
             return None
-        from memorist.lifecycle.worker import Worker
-
         kinds = extraction_kinds(has_embedder=self.embedder is not None)
-        return Worker(self.store, self.extraction, kinds=kinds, clock=self.clock, gate=self._gate)
+        return Worker(self.store, self.extraction, kinds=kinds, **options)
 
     def _open_indexer(self) -> Indexer | None:
-        if self.embedder is None:
+        if self.embedder is None or self._wake_worker is not None:
             return None
         then = self.worker.wake if self.worker is not None else lambda: None
         indexer = Indexer(self.store, self.embedder, then, self._gate)
@@ -288,21 +298,27 @@ def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
 def open_runners(
     store: Store, extraction: Extraction, embedder: Embedder | None
 ) -> list[JobRunner]:
-    """What does the jobs of any process, for `work`."""
+    """What does the jobs of any process, for `work`; the first is to be woken for new messages."""
     from memorist.lifecycle.worker import Worker
 
-    runners: list[JobRunner] = [open_summarizer(store, extraction)]
-    runners += [Scrubber(store)] if store.scrubs else []
+    others: list[JobRunner] = [open_summarizer(store, extraction)]
+    others += [Scrubber(store)] if store.scrubs else []
     if embedder is None:  # vectors stay queued for a process that has an embedder
         kinds = [it for it in extraction_kinds(has_embedder=False) if it[:7] != "vectors"]
-        return [*runners, Worker(store, extraction, kinds=kinds)]
-    indexer, worker = Indexer(store, embedder), Worker(store, extraction)
+        return [Worker(store, extraction, kinds=kinds), *others]
+    worker = Worker(store, extraction)
+    indexer = Indexer(store, embedder, worker.wake)
     worker.then = indexer.wake
-    return [*runners, indexer, worker]
+    return [indexer, worker, *others]
 
 
 def work(
-    runners: Sequence[JobRunner], show: Callable[[], None], signals: Sequence[int], *, once: bool
+    runners: Sequence[JobRunner],
+    show: Callable[[], None],
+    signals: Sequence[int],
+    *,
+    once: bool = False,
+    wait_s: float | None = None,
 ) -> bool:
     """Run the runners until a signal or, with `once`, until all are idle; False if one crashed."""
     for runner in runners:
@@ -321,7 +337,7 @@ def work(
         for runner in runners:
             runner.stop()
         for runner in runners:
-            runner.close(wait_s=None)
+            runner.close(wait_s)
 
 
 def _all_idle(runners: Sequence[JobRunner]) -> bool:

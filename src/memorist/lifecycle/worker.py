@@ -9,6 +9,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 from memorist import metrics
 from memorist.errors import (
@@ -211,6 +212,27 @@ class Worker(JobRunner):
         self.pause(seconds)
         self._next_pause = min(self._next_pause * 2, LONGEST_PAUSE)
         log.warning("memories wait for %.0f s: %s", seconds, error)
+
+
+class WorkerElsewhere(Worker):
+    """Stands for the process that does the jobs: wakes it, and here only notes what was used."""
+
+    name = "noting uses"
+    longest_pause = 2.0
+
+    def __init__(self, wake_worker: Callable[[], None], *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._wake_worker = wake_worker
+
+    def wake(self) -> None:
+        """Have that process look for jobs now."""
+        self.start()
+        self._wake_worker()
+
+    def step(self) -> bool:
+        """Note what was used since the last time; no job is done here."""
+        self.before_step()
+        return False
 
 
 def _count(jobs: Sequence[Job], result: str) -> None:

@@ -60,6 +60,7 @@ from memorist.server.http.routes import (
 )
 from memorist.server.http.routing import router
 from memorist.server.mcp.http import McpApp
+from memorist.server.worker_process import WorkerLink
 
 WEB = Path(__file__).parent.parent / "web"
 for ending in (".js", ".mjs"):  # a system may have other types, which browsers refuse to run
@@ -103,13 +104,14 @@ def build_app(
     *,
     chats: ChatRuntime | None = None,
     owned: bool = False,
+    worker: WorkerLink | None = None,
 ) -> ASGIApp:
     """The HTTP API and MCP on one memory, for callers that the guard authenticates.
 
     `chats` has the model that answers; without one, chat says so. With `owned`, the memory is
-    warmed up at startup and closed at shutdown.
+    warmed up at startup and closed at shutdown. `worker` is the process that works for it.
     """
-    app: ASGIApp = _routes(memory, chats or ChatRuntime(), owned, limits)
+    app: ASGIApp = _routes(memory, chats or ChatRuntime(), owned, limits, worker)
     app = BodyLimit(app, max_bytes=limits.body_bytes, max_file_bytes=limits.file_bytes)
     app = ConcurrencyLimit(app, max_concurrent=limits.at_once)
     app = RateLimit(app, TokenBuckets(limits.requests_per_s, limits.burst))
@@ -120,7 +122,9 @@ def build_app(
     return ObserveRequests(RequestIdMiddleware(app))  # the first that a request meets
 
 
-def _routes(memory: Memory, chats: ChatRuntime, owned: bool, limits: Limits) -> FastAPI:
+def _routes(
+    memory: Memory, chats: ChatRuntime, owned: bool, limits: Limits, worker: WorkerLink | None
+) -> FastAPI:
     memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.tenant)
     mcp = McpApp(memory, of_tenant=memory_of_tenant, max_bytes=limits.body_bytes)
 
@@ -160,7 +164,9 @@ def _routes(memory: Memory, chats: ChatRuntime, owned: bool, limits: Limits) -> 
     app.state.memory = memory
     app.state.probe = system.StoreProbe(memory)
     app.state.stopping = asyncio.Event()  # ends responses that stream for long
-    app.state.chats, app.state.limits = chats, limits
+    app.state.chats, app.state.limits, app.state.worker = chats, limits, worker
+    if worker is not None:
+        worker.watch()
     app.state.polls = activity.EventPolls()
     app.state.memory_of_tenant = memory_of_tenant
     app.include_router(router)

@@ -7,6 +7,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,12 +24,14 @@ from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import Limits, build_app
 from memorist.server.http.observe import set_up_logging
+from memorist.server.worker_process import WorkerLink, WorkerProcess
 
-SHUTDOWN_S = 10
+SHUTDOWN_S = 8
 KEEP_ALIVE_S = 30
 MAX_CONNECTIONS = 1_000
 BACKLOG = 2_048
 THREAD_SECONDS = 0.0005  # that one request computes before others get a turn
+MEMORY = ":memory:"  # a database that no other process can open
 _BUSY = object()
 
 
@@ -130,16 +133,21 @@ def serve(
     tls = _tls_options(certfile, keyfile)
     listening = _bind(address)
     bound = Address(address.host, listening.getsockname()[1], "https" if tls else "http")
-    if workers == 1:
-        app = make_app(settings)  # raises before anybody is told that it is ready
+    with ExitStack() as stack:
+        link = None
+        if settings.url != MEMORY:  # which is in this process alone
+            link = stack.enter_context(WorkerProcess(settings)).link
+        if workers == 1:
+            app = make_app(settings, link)  # raises before anybody is told that it is ready
+            ready(bound)
+            uvicorn.Server(uvicorn_config(app, **tls)).run(sockets=[listening])
+            return
+        with _memory(settings) as memory:
+            _app(settings, memory)  # here once, as errors in a server process would reach nobody
         ready(bound)
-        uvicorn.Server(uvicorn_config(app, **tls)).run(sockets=[listening])
-        return
-    with _memory(settings) as memory:
-        _app(settings, memory)  # here once, as errors in a worker process would reach nobody
-    ready(bound)
-    config = uvicorn_config(partial(make_app, settings), factory=True, workers=workers, **tls)
-    Multiprocess(config, sockets=[listening]).run()
+        make = partial(make_app, settings, link)
+        config = uvicorn_config(make, factory=True, workers=workers, **tls)
+        Multiprocess(config, sockets=[listening]).run()
 
 
 def _tls_options(certfile: str | None, keyfile: str | None) -> dict[str, Any]:
@@ -178,25 +186,29 @@ def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
     )
 
 
-def make_app(settings: Settings | None = None) -> Any:
-    """The app of these settings, or of the environment; it closes its memory at shutdown."""
+def make_app(settings: Settings | None = None, worker: WorkerLink | None = None) -> Any:
+    """The app of these settings, or of the environment; it closes its memory at shutdown.
+
+    Without the link to a worker process, background work is done in threads of this one.
+    """
     settings = settings or Settings.from_environment()
     set_up_logging(settings)
     sys.setswitchinterval(THREAD_SECONDS)
-    return _app(settings, _memory(settings))
+    return _app(settings, _memory(settings, worker), worker)
 
 
-def _memory(settings: Settings) -> Memory:
+def _memory(settings: Settings, worker: WorkerLink | None = None) -> Memory:
     return Memory(
         open_store(settings.url, settings.durability, settings.max_message_bytes),
         tenant=settings.tenant,
         embedder=open_embedder(settings.embedder),
         extraction=open_extraction(settings),
         settings=settings,
+        wake_worker=None if worker is None else worker.wake,
     )
 
 
-def _app(settings: Settings, memory: Memory) -> Any:
+def _app(settings: Settings, memory: Memory, worker: WorkerLink | None = None) -> Any:
     if settings.auth in ("off", "local"):
         keys = memory.keys if settings.auth == "local" else None
         guard = Guard.local(settings.tenant, settings.user, keys)
@@ -204,7 +216,8 @@ def _app(settings: Settings, memory: Memory) -> Any:
         guard = build_guard(memory.keys, settings)
     hosts, origins = settings.hosts.split(), settings.origins.split()
     limits = Limits(requests_per_s=_number(settings.rate), hosts=hosts, origins=origins)
-    return build_app(memory, guard, limits, chats=ChatRuntime.of(settings), owned=True)
+    chats = ChatRuntime.of(settings)
+    return build_app(memory, guard, limits, chats=chats, owned=True, worker=worker)
 
 
 def _number(rate: str) -> float:

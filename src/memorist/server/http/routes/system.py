@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from importlib.resources import files
 from threading import Thread
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse
 
@@ -16,6 +16,7 @@ from memorist.errors import StoreUnavailableError
 from memorist.memory import Memory
 from memorist.metrics import Reading
 from memorist.server.http.routing import Caller, operation, router
+from memorist.server.worker_process import WorkerLink
 
 PROBE_S = 1.5
 log = logging.getLogger("memorist.server")
@@ -26,6 +27,9 @@ class Health(BaseModel):
 
     status: str = "ok"
     version: str = __version__
+    worker: str | None = Field(
+        default=None, description="running, or restarting; null: without a process of its own."
+    )
 
 
 class Ready(BaseModel):
@@ -64,9 +68,12 @@ class StoreProbe:
 
 @router.head("/health", include_in_schema=False)  # as many monitors ask
 @operation("health")
-async def health() -> Health:
-    """Whether the process is alive; touches nothing else."""
-    return Health()
+async def health(request: Request) -> Health:
+    """Whether the process is alive, and its worker; touches nothing else."""
+    worker: WorkerLink | None = request.app.state.worker
+    if worker is None:
+        return Health()
+    return Health(worker="running" if worker.is_up else "restarting")
 
 
 @router.head("/ready", include_in_schema=False)
