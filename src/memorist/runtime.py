@@ -296,15 +296,19 @@ def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
 
 
 def open_runners(
-    store: Store, extraction: Extraction, embedder: Embedder | None
+    store: Store, extraction: Extraction, embedder: Embedder | None, *, alone: bool = False
 ) -> list[JobRunner]:
-    """What does the jobs of any process, for `work`; the first is to be woken for new messages."""
+    """What does the jobs of any process, for `work`; the first is to be woken for new messages.
+
+    Without an embedder, vectors stay queued for a process that has one, unless it is `alone`.
+    """
     from memorist.lifecycle.worker import Worker
 
     others: list[JobRunner] = [open_summarizer(store, extraction)]
     others += [Scrubber(store)] if store.scrubs else []
-    if embedder is None:  # vectors stay queued for a process that has an embedder
-        kinds = [it for it in extraction_kinds(has_embedder=False) if it[:7] != "vectors"]
+    if embedder is None:
+        every = extraction_kinds(has_embedder=False)
+        kinds = [kind for kind in every if alone or kind[:7] != "vectors"]
         return [Worker(store, extraction, kinds=kinds), *others]
     worker = Worker(store, extraction)
     indexer = Indexer(store, embedder, worker.wake)

@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
@@ -21,7 +21,6 @@ from memorist import metrics
 from memorist.config import Settings
 from memorist.runtime import open_embedder, open_extraction, open_runners, open_store, work
 from memorist.server.http.observe import set_up_logging
-from memorist.store.jobs import JobRunner, extraction_kinds
 
 NICE = 5  # requests go first where processors are few
 END_S = 2.0  # that the job at hand may take when the server ends
@@ -131,16 +130,15 @@ def run_worker(settings: Settings, pipe: Connection, state: Any) -> None:
     embedder = open_embedder(settings.embedder)
     store = open_store(settings.url, settings.durability, settings.max_message_bytes)
     with contextlib.closing(store):
-        runners = open_runners(store, open_extraction(settings), embedder)
-        if embedder is None:  # nobody else makes vectors, and nobody waits for them
-            runners[0].kinds = extraction_kinds(has_embedder=False)
-        threading.Thread(target=_listen, args=(pipe, runners[0], signals), daemon=True).start()
+        runners = open_runners(store, open_extraction(settings), embedder, alone=True)
+        listening = pipe, runners[0].wake, signals
+        threading.Thread(target=_listen, args=listening, daemon=True).start()
         if not work(runners, share_counters, signals, wait_s=END_S):
             raise SystemExit(1)
 
 
-def _listen(pipe: Connection, first: JobRunner, signals: list[int]) -> None:
-    """Wake the runner at each byte, and end the process when the last server is gone."""
+def _listen(pipe: Connection, wake: Callable[[], None], signals: list[int]) -> None:
+    """Wake the first runner at each byte, and end the process when the last server is gone."""
     while os.read(pipe.fileno(), 65_536):
-        first.wake()
+        wake()
     signals.append(signal.SIGTERM)
