@@ -19,11 +19,11 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from tests.support.model_server import FAILURES, ModelServer
 
 from memorist import Memory
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.testing.model_server import FAILURES, ModelServer
 
 MESSAGES = 300
 PAUSE_S = 0.005  # people do not speak without a break: the worker gets its turns

@@ -19,7 +19,7 @@ from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnava
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
-from memorist.namespaces import Facts, Jobs, List, Memories
+from memorist.namespaces import Facts, Jobs, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import (
     MAX_SERVER_BYTES,
@@ -41,7 +41,7 @@ from memorist.records.documents import (
     Summary,
 )
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.memories import Change, Entity, Fact, MemoryItem, Neighbourhood
+from memorist.records.memories import Entity, Fact, MemoryItem, Neighbourhood
 from memorist.records.message import (
     UNSET,
     Batch,
@@ -208,6 +208,8 @@ class RemoteMemories(Memories):
     get = remote(Memories.get, "get_memory", MemoryItem, id="memory_id")
     change = remote(Memories.change, "change_memory", codec.read_id, id="memory_id")
     chain = remote(Memories.chain, "memory_history", codec.items_of(MemoryItem), id="memory_id")
+    retract = remote(Memories.retract, "retract_memory", lambda data: None, id="record_id")
+    undo = remote(Memories.undo, "undo_memory", codec.read_changes, id="record_id")
     audit = remote(Memories.audit, "audit", Audit, prepare=without_bytes)
     maintain = remote(
         Memories.maintain,
@@ -216,21 +218,6 @@ class RemoteMemories(Memories):
             changes=cast(Any, tuple(codec.read_changes(data))), dry_run=data["dry_run"]
         ),
     )
-
-    def retract(self, id: str, *, user: str, reason: str = "") -> None:
-        """Take a memory or a fact back as wrong; it stays visible as once believed."""
-        self._either("retract", id, {"user": user, "reason": reason})
-
-    def undo(self, id: str, *, user: str) -> List[Change]:
-        """Take back the last change of a memory or a fact; return what that changed."""
-        return codec.read_changes(self._either("undo", id, {"user": user}))
-
-    def _either(self, verb: str, id_: str, arguments: Mapping[str, Any]) -> Any:
-        """Do something to a memory, or else to the fact with this id."""
-        try:
-            return api_of(self).call(f"{verb}_memory", {"memory_id": id_, **arguments})
-        except NotFoundError:
-            return api_of(self).call(f"{verb}_fact", {"fact_id": id_, **arguments})
 
 
 class RemoteJobs(Jobs):

@@ -26,8 +26,8 @@ from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.testing.model_server import quote_messages
 from tests.crash.evidence import open_store
+from tests.support.model_server import quote_messages
 
 KINDS = ("embed", "derive")
 POLICY = Policy(share=1.0, alike=1.01)  # a memory for each message, however alike they are

@@ -23,9 +23,9 @@ from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.message import UNSET
 from memorist.runtime import deadline_of, window_of
 from memorist.server.chat import ChatRuntime
-from memorist.testing.model_server import ModelServer
 from memorist.testing.scripted import ScriptedChatModel
 from tests.documents.names import uses
+from tests.support.model_server import ModelServer
 
 WINDOW = 262_144
 BILINGUAL = "## Предыдущее обсуждение / Previous conversation:"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tools.notebook import PAGE, notebook
 
-from memorist.testing.model_server import ModelServer
+from tests.support.model_server import ModelServer
 from tests.support.pages import UNHURRIED
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

@@ -10,9 +10,9 @@ from langchain_openai import ChatOpenAI
 
 from memorist import Memory
 from memorist.server.chat import ChatRuntime, ChatSettings
-from memorist.testing.model_server import ModelServer
 from tests.page.conftest import local_server
 from tests.support.http_server import Served
+from tests.support.model_server import ModelServer
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from memorist.records.message import Message
 from memorist.server.auth import Guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import build_app
-from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, read_events
 from tests.server.test_chat_model import answers, log, talking
 from tests.support.http_server import serving
+from tests.support.model_server import Dropped, ModelServer
 from tests.support.waiting import until
 
 COUNT = "one two three four five six"

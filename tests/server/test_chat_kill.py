@@ -22,9 +22,9 @@ from memorist.server.auth import Guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import build_app
 from memorist.server.http.run import Address, serve
-from memorist.testing.model_server import ModelServer, quote_messages
 from tests.server.test_chat import JSON, read_events, say
 from tests.support.http_server import serving
+from tests.support.model_server import ModelServer, quote_messages
 
 COUNT = {"message": "Count", "asked_id": "count"}
 ROOT = Path(__file__).parents[2]

@@ -21,9 +21,9 @@ from memorist.records.message import Message
 from memorist.server.auth import Guard
 from memorist.server.chat import ChatQuestion, ChatRuntime, ChatSettings, open_chat_model
 from memorist.server.http.app import build_app
-from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, events, read_events, say
 from tests.support.http_server import serving
+from tests.support.model_server import Dropped, ModelServer
 from tests.support.waiting import until
 
 SECRET = "the blue whale"

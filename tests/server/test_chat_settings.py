@@ -16,10 +16,10 @@ from memorist.errors import ConfigError
 from memorist.server.auth import Guard
 from memorist.server.chat import SYSTEM, ChatRuntime
 from memorist.server.http.app import build_app
-from memorist.testing.model_server import Limit, ModelServer
 from tests.server.test_chat import JSON, events, say
 from tests.server.test_chat_model import answers, talking
 from tests.support.http_server import serving
+from tests.support.model_server import Limit, ModelServer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")
 

@@ -41,11 +41,13 @@ def ids(served: Served) -> dict[str, str]:
     ada.put("/api/notes", json={"text": WORD, "base_version": 0})
     asked = {"message": WORD, "session_id": WORD}
     ada.post("/api/chat", json=asked, headers={"Accept": "application/json"})
+    fact = made("facts", subject="the code", predicate="is", object=WORD)["id"]
     return {
         "receipt_id": ada.get("/api/receipts").json()["items"][0]["id"],
         "message_id": said["message_ids"][0],
         "memory_id": made("memories", text=f"The code word is {WORD}.")["id"],
-        "fact_id": made("facts", subject="the code", predicate="is", object=WORD)["id"],
+        "fact_id": fact,
+        "record_id": fact,
         "article_id": made("articles", title=WORD, text=WORD)["id"],
         "key_id": made("keys", admin, user="ada", label=WORD)["info"]["id"],
         "job_id": "1",

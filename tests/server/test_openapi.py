@@ -68,6 +68,7 @@ def furnish(client: httpx.Client, word: str) -> dict[str, list[str]]:
     client.put("/api/notes", json={"text": word, "base_version": 0}).raise_for_status()
     one_answer = {"Accept": "application/json"}
     client.post("/api/chat", json={"message": word}, headers=one_answer).raise_for_status()
+    ids["record_id"] = [*ids["memory_id"], *ids["fact_id"]]
     ids["receipt_id"] = [item["id"] for item in client.get("/api/receipts").json()["items"]]
     return ids
 

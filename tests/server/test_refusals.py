@@ -22,10 +22,10 @@ from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
 from memorist.server.http.middleware import FILES as TAKE_FILES
 from memorist.server.http.middleware import MAX_FILE_BYTES
-from memorist.testing.model_server import ModelServer
 from tests.server.test_chat_model import answers, talking
 from tests.server.test_routes_described import DOCUMENT
 from tests.support.http_server import Served, serving
+from tests.support.model_server import ModelServer
 
 OPERATIONS = [
     (method.upper(), re.sub(r"\{\w+\}", "1", path), "requestBody" in told)

@@ -15,7 +15,7 @@ from memorist.providers.chat_model import Reply
 from memorist.records.message import Source
 from memorist.records.scope import Scope
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import quote_messages
+from tests.support.model_server import quote_messages
 
 ADA = Scope(user="ada", agent="tutor", session="talk")
 HOME = Scope(user="ada", agent="tutor")

@@ -13,8 +13,8 @@ import pytest
 from memorist.errors import BadAnswerError, ConfigError
 from memorist.providers.chat_model import estimate_tokens_of
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.testing.model_server import ModelServer
 from tests.support.chats import KEY, MESSAGES, SCHEMA, SECRET, complete, failure
+from tests.support.model_server import ModelServer
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from benchmarks.demo_picture import animated
 
 from memorist import Memory
 from memorist.cli.demo import TODAY
-from memorist.testing.model_server import ModelServer
+from tests.support.model_server import ModelServer
 from tests.support.waiting import until
 from tests.unit.test_cli import MEMORIST, clean_environment, start, worked
 

@@ -25,7 +25,7 @@ from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.runtime import work
 from memorist.store.jobs import JobRunner
-from memorist.testing.model_server import ModelServer, quote_messages
+from tests.support.model_server import ModelServer, quote_messages
 
 ME = Scope(user="me")
 STEERING = "clear \x1b[2J [red]not red[/red]"

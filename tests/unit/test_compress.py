@@ -21,7 +21,7 @@ from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import FAILURES, ModelServer
+from tests.support.model_server import FAILURES, ModelServer
 
 COUNTER = TokenCounter(tokenizer_for("gpt-4o"))
 SCOPE = Scope(user="ada", agent="tutor", session="s")

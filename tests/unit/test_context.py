@@ -13,9 +13,9 @@ from memorist.context.window import Context, Window
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import FAILURES, ModelServer
 from memorist.views.notebook import Notebook
 from tests.support.legal import check_anthropic, check_openai
+from tests.support.model_server import FAILURES, ModelServer
 
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
 SMALL = Window(max_tokens=1_000)

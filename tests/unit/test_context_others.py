@@ -13,7 +13,7 @@ from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import ByteEstimate
 from memorist.records.message import Job
 from memorist.runtime import MAX_COUNTERS, open_summarizer
-from memorist.testing.model_server import ModelServer
+from tests.support.model_server import ModelServer
 from tests.unit.test_context import said, talk
 
 

@@ -26,8 +26,8 @@ from memorist import (
     RecordError,
 )
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.testing.model_server import ModelServer
 from memorist.views.knowledge import KGMemory
+from tests.support.model_server import ModelServer
 
 SYSTEM = {"role": "system", "content": "You are a travel agent"}
 PARIS = ("Paris", "is capital of", "France")

@@ -31,8 +31,8 @@ from memorist.errors import (
 from memorist.providers.chat_model import MAX_ABANDONED, ChatModel, Reply, as_chat_model, open_model
 from memorist.providers.langchain import LangChainChat
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.testing.model_server import ModelServer
 from tests.support.chats import KEY, SCHEMA, SECRET, complete, failure
+from tests.support.model_server import ModelServer
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from memorist import BaseMemory, ConversationMemory, InvalidError, Memory, Message
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.testing.model_server import ModelServer
 from memorist.views.knowledge import KGMemory, MemoryManager
+from tests.support.model_server import ModelServer
 
 SYSTEM = {"role": "system", "content": "Be kind"}
 PAGE = Path(__file__).parent.parent.parent / "docs" / "memories.md"

@@ -26,7 +26,7 @@ from memorist.providers.chat_model import Reply, as_chat_model
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import LogEntry, Message, least_trusted
-from memorist.testing.model_server import FAILURES, ModelServer
+from tests.support.model_server import FAILURES, ModelServer
 
 MOVED = "I moved to Berlin in March. No more Munich commutes!"
 AT = datetime(2026, 3, 4, 10, 22, tzinfo=UTC)

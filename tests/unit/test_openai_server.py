@@ -7,8 +7,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import openai
 import pytest
@@ -28,15 +27,9 @@ from memorist.errors import InvalidError, ProviderError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.remote import OpenAIEmbedder
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.testing.model_server import Dropped, Limit, Mode, ModelServer, Script
-from memorist.testing.openai_errors import (
-    ErrorAnswer,
-    Like,
-    overflow,
-    rate_limit,
-    server_error,
-    wrong_key,
-)
+from memorist.testing.model_server import ErrorAnswer
+from tests.support.model_server import Dropped, Limit, ModelServer, Script
+from tests.support.openai_errors import Like, overflow, rate_limit, server_error, wrong_key
 
 CALL: dict[str, Any] = {"name": "recall", "args": {"query": "where?"}}
 QUESTION: Any = {"messages": [("user", "Where?")]}
@@ -45,7 +38,6 @@ SCHEMA: Any = {
     "function": {"name": "recall", "parameters": {"type": "object", "properties": {}}},
 }
 ASKED: Any = [{"role": "user", "content": "hi"}]
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "testing.md").read_text("utf-8")
 MAKERS: tuple[Like, ...] = ("openai", "vllm", "vllm-0.9", "llama.cpp")
 
 
@@ -322,14 +314,6 @@ def test_memorists_embedder_gets_vectors_of_the_width_it_asks_for(serve: Any) ->
     rows = embedder.embed(["the red boat", "", "the red boat"])
     assert rows.shape == (3, 16)
     assert (rows[0] == rows[2]).all()
-
-
-# the page that tells of all this
-
-
-def test_the_page_names_each_mode() -> None:
-    for mode in get_args(Mode):
-        assert f"`{mode}`" in PAGE
 
 
 # the wire itself

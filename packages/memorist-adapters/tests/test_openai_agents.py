@@ -26,7 +26,7 @@ from openai import AsyncOpenAI
 from memorist import Memory, StoreUnavailableError
 from memorist.records.message import Message
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import Answer, ModelServer
+from memorist.testing.model_server import Answer, ErrorAnswer, ModelServer
 from memorist_adapters.openai_agents import MemoristSession
 
 QUIET = RunConfig(tracing_disabled=True)
@@ -318,6 +318,9 @@ def test_a_store_that_is_away_leaves_the_agent_answering_and_gets_all_later(
 
 def test_a_model_that_fails_leaves_what_the_user_said(memory: Memory) -> None:
     session = MemoristSession(memory, user="ada")
-    with ModelServer(mode="500") as server, pytest.raises(Exception, match="500"):
+    with (
+        ModelServer(lambda _: ErrorAnswer.refusal("broken", 500)) as server,
+        pytest.raises(Exception, match="500"),
+    ):
         asked(server, "I moved to Berlin.", session, model_settings=ModelSettings())
     assert kept(session) == [{"role": "user", "content": "I moved to Berlin."}]

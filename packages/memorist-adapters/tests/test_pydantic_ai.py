@@ -30,8 +30,7 @@ from memorist import InvalidError, Memory, Notebook, StoreUnavailableError
 from memorist.agents.toolbox import Toolbox
 from memorist.records.message import Message
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import Answer, ModelServer
-from memorist.testing.openai_errors import wrong_key
+from memorist.testing.model_server import Answer, ErrorAnswer, ModelServer
 from memorist_adapters.pydantic_ai import TOOLS, MemoristMemory, memory_toolset
 
 CALLS: Answer = [
@@ -245,7 +244,10 @@ def test_a_cleared_conversation_is_forgotten(memory: Memory) -> None:
 
 
 def test_a_model_that_fails_leaves_what_the_user_said(memory: Memory) -> None:
-    with ModelServer([wrong_key()]) as server, pytest.raises(ModelHTTPError):
+    with (
+        ModelServer([ErrorAnswer.refusal("no such key", 401)]) as server,
+        pytest.raises(ModelHTTPError),
+    ):
         asked(server, "I moved to Berlin.", chat_of(memory))
     assert [it.text for it in memory.history(user="ada")] == ["I moved to Berlin."]
 

@@ -1,4 +1,4 @@
-"""Embedders on a server: OpenAI's wire format, which many servers speak, and Ollama's."""
+"""Embedders on a server that speaks OpenAI's wire format, as many do."""
 
 from __future__ import annotations
 
@@ -17,12 +17,29 @@ BATCH_CHARS = 100_000
 BLANK = "."  # servers refuse an empty text
 
 
-class _RemoteEmbedder(CheckedEmbedder):
-    """What both servers have in common: windows of long texts, sent in batches."""
+class OpenAIEmbedder(CheckedEmbedder):
+    """A model behind POST {base_url}/embeddings: OpenAI, vLLM, Ollama, llama.cpp, LM Studio, …
 
-    _endpoint: Endpoint
-    _fields: dict[str, object]  # of every request
-    _window_chars: int
+    A long text is sent in windows of `window_chars`. Take fewer for Ollama, which cuts what is too
+    long for the model: `base_url="http://127.0.0.1:11434/v1", window_chars=1_000`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str = "",
+        base_url: str = "https://api.openai.com/v1",
+        dimensions: int | None = None,
+        timeout_s: float = 30.0,
+        window_chars: int = 8_000,
+    ) -> None:
+        self.name = f"openai/{model}" + (f"/{dimensions}" if dimensions else "")
+        url = f"{base_url.rstrip('/')}/embeddings"
+        self._endpoint = Endpoint(url, api_key, timeout_s=timeout_s)
+        self._fields = {"model": model} | ({"dimensions": dimensions} if dimensions else {})
+        self._width = dimensions
+        self._window_chars = window_chars
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self._endpoint!r})"
@@ -55,30 +72,6 @@ class _RemoteEmbedder(CheckedEmbedder):
         return self._check(self._rows(answer), len(batch), repr(self._endpoint))
 
     def _rows(self, answer: Any) -> object:
-        raise NotImplementedError
-
-
-class OpenAIEmbedder(_RemoteEmbedder):
-    """A model behind POST {base_url}/embeddings: OpenAI, vLLM, llama.cpp, LM Studio, …"""
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str = "",
-        base_url: str = "https://api.openai.com/v1",
-        dimensions: int | None = None,
-        timeout_s: float = 30.0,
-        window_chars: int = 8_000,
-    ) -> None:
-        self.name = f"openai/{model}" + (f"/{dimensions}" if dimensions else "")
-        url = f"{base_url.rstrip('/')}/embeddings"
-        self._endpoint = Endpoint(url, api_key, timeout_s=timeout_s)
-        self._fields = {"model": model} | ({"dimensions": dimensions} if dimensions else {})
-        self._width = dimensions
-        self._window_chars = window_chars
-
-    def _rows(self, answer: Any) -> object:
         """The vectors in the order of the texts; servers may finish them in another."""
         try:
             items = answer["data"]
@@ -88,29 +81,6 @@ class OpenAIEmbedder(_RemoteEmbedder):
         if set(rows) != set(range(len(items))):
             raise ProviderError(f"{self._endpoint} numbered its vectors wrongly")
         return [rows[place] for place in range(len(items))]
-
-
-class OllamaEmbedder(_RemoteEmbedder):
-    """A model that Ollama runs. It cuts long texts silently, so they are sent in short windows."""
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str = "http://127.0.0.1:11434",
-        timeout_s: float = 30.0,
-        window_chars: int = 1_000,
-    ) -> None:
-        self.name = f"ollama/{model}"
-        self._endpoint = Endpoint(f"{base_url.rstrip('/')}/api/embed", timeout_s=timeout_s)
-        self._fields = {"model": model}
-        self._window_chars = window_chars
-
-    def _rows(self, answer: Any) -> object:
-        try:
-            return answer["embeddings"]
-        except (KeyError, TypeError):
-            raise ProviderError(f"{self._endpoint} answered without embeddings") from None
 
 
 def _windows(text: str, size: int) -> Iterator[str]:

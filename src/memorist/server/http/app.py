@@ -46,7 +46,7 @@ from memorist.server.http.middleware import (
 from memorist.server.http.observe import ObserveRequests
 from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
-from memorist.server.http.routes import (
+from memorist.server.http.routes import (  # noqa: F401 - each adds its routes to the router
     activity,
     chat,
     context,
@@ -65,19 +65,6 @@ from memorist.server.worker_process import WorkerLink
 WEB = Path(__file__).parent.parent / "web"
 for ending in (".js", ".mjs"):  # a system may have other types, which browsers refuse to run
     mimetypes.add_type("text/javascript", ending)
-# The modules that add their routes to the router.
-ROUTES = (
-    activity,
-    chat,
-    context,
-    documents,
-    entries,
-    maintenance,
-    memories,
-    messages,
-    system,
-    transfer,
-)
 MAX_TENANTS = 1_024  # whose memories are cached
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, Field
 
-from memorist.errors import InvalidError
+from memorist.errors import InvalidError, NotFoundError
 from memorist.records.memories import (
     Change,
     Entity,
@@ -22,12 +22,13 @@ from memorist.records.message import Source
 from memorist.records.query import Forgotten
 from memorist.records.values import Tally, check_moment
 from memorist.server.http import schemas
-from memorist.server.http.openapi import FACT, FACT_ID, MEMORY_ID
+from memorist.server.http.openapi import FACT, FACT_ID, MEMORY, MEMORY_ID
 from memorist.server.http.pagination import Page, keyset_page, named_page
 from memorist.server.http.routing import Caller, Url, operation
 
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
+RecordId = Annotated[str, Path(description="The memory's or the fact's id.", examples=[FACT_ID])]
 Origin = Annotated[Source | None, Field(description="Where it came from.")]
 Sources = Annotated[schemas.Ids | None, Field(description="Ids of the messages that say so.")]
 SearchText = Annotated[
@@ -164,27 +165,6 @@ def forget_memory(
     return caller.memory.forget(user=user, memory=memory_id, **query.arguments())
 
 
-@operation("retract_memory")
-def retract_memory(memory_id: MemoryId, body: RetractBody, caller: Caller) -> MemoryItem:
-    """Retract a memory that was wrong; it stays in the history."""
-    user = caller.user(body.user)
-    caller.memory.memories.get(memory_id, user=user)
-    caller.memory.memories.retract(memory_id, user=user, reason=body.reason)
-    return caller.memory.memories.get(memory_id, user=user)
-
-
-@operation("undo_memory", example=UNDONE)
-def undo_memory(memory_id: MemoryId, body: schemas.AgentRequest, caller: Caller) -> ChangeReport:
-    """Undo the last change of a memory."""
-    caller.memory.memories.get(memory_id, user=caller.user(body.user))
-    return _undo(memory_id, body, caller)
-
-
-def _undo(id_: str, body: schemas.AgentRequest, caller: Caller) -> ChangeReport:
-    changes = caller.memory.memories.undo(id_, user=caller.user(body.user))
-    return ChangeReport(changes=[NamedChange.of(change) for change in changes])
-
-
 # Facts
 
 
@@ -271,20 +251,27 @@ def change_fact(fact_id: FactId, body: ChangeFactBody, caller: Caller) -> AddedI
     return AddedId(id=caller.memory.facts.change(fact_id, user=user, **changes))
 
 
-@operation("retract_fact")
-def retract_fact(fact_id: FactId, body: RetractBody, caller: Caller) -> Fact:
-    """Retract a fact that was wrong; it stays in the history."""
-    user = caller.user(body.user)
-    caller.memory.facts.get(fact_id, user=user)
-    caller.memory.memories.retract(fact_id, user=user, reason=body.reason)
-    return caller.memory.facts.get(fact_id, user=user)
+# Both
 
 
+@operation("retract_memory", example=MEMORY)
+@operation("retract_fact", example=FACT)
+def retract(record_id: RecordId, body: RetractBody, caller: Caller) -> MemoryItem | Fact:
+    """Retract a memory or a fact that was wrong; it stays in the history."""
+    user, memories = caller.user(body.user), caller.memory.memories
+    memories.retract(record_id, user=user, reason=body.reason)
+    try:
+        return memories.get(record_id, user=user)
+    except NotFoundError:
+        return caller.memory.facts.get(record_id, user=user)
+
+
+@operation("undo_memory", example=UNDONE)
 @operation("undo_fact", example=UNDONE)
-def undo_fact(fact_id: FactId, body: schemas.AgentRequest, caller: Caller) -> ChangeReport:
-    """Undo the last change of a fact."""
-    caller.memory.facts.get(fact_id, user=caller.user(body.user))
-    return _undo(fact_id, body, caller)
+def undo(record_id: RecordId, body: schemas.AgentRequest, caller: Caller) -> ChangeReport:
+    """Undo the last change of a memory or a fact."""
+    changes = caller.memory.memories.undo(record_id, user=caller.user(body.user))
+    return ChangeReport(changes=[NamedChange.of(change) for change in changes])
 
 
 # History and graph

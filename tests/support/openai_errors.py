@@ -2,22 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Literal
+
+from memorist.testing.model_server import ErrorAnswer
 
 Like = Literal["openai", "vllm", "vllm-0.9", "llama.cpp"]
 # By kind and maker: the status and the body, with fields in braces.
 _ERRORS = json.loads((files(__package__) / "openai_errors.json").read_text("utf-8"))
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorAnswer:
-    """An answer that is an error: its status, body and headers."""
-
-    status: int
-    body: Mapping[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def wrong_key(like: Like = "openai") -> ErrorAnswer:
@@ -39,11 +32,6 @@ def server_error(like: Like = "openai") -> ErrorAnswer:
 def overflow(tokens: int, max_tokens: int, like: Like = "openai") -> ErrorAnswer:
     """400: the prompt is longer than the window; each maker says so in its own way."""
     return _error("overflow", like, tokens=tokens, max_tokens=max_tokens, requested=tokens + 100)
-
-
-def not_found(path: str) -> ErrorAnswer:
-    """404: there is no such path."""
-    return _error("not_found", path=path)
 
 
 def bad_request(message: str, param: str | None = None) -> ErrorAnswer:
