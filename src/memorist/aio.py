@@ -49,10 +49,13 @@ class threaded(Generic[P, T]):
     def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
         @functools.wraps(method)
         async def call(wrapper: Wrapper[Any], *args: P.args, **named: P.kwargs) -> T:
-            synchronous: Callable[P, T] = getattr(wrapper._wrapped, method.__name__)
+            synchronous: Callable[P, T] = getattr(wrapper._wrapped, self._name)
             return await asyncio.to_thread(synchronous, *args, **named)
 
         self._call: Callable[..., Coroutine[Any, Any, T]] = call
+
+    def __set_name__(self, kind: type, name: str) -> None:
+        self._name = name
 
     def __get__(self, it: Wrapper[Any] | None, kind: type) -> Callable[P, Coroutine[Any, Any, T]]:
         return self._call if it is None else MethodType(self._call, it)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from memorist.namespaces import List, MemoryPart
-from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
+from memorist.namespaces import List, MemoryPart, stored
+from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import Scope
-from memorist.records.values import Count, Place
+from memorist.store.base import Store
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
     from memorist.context.documents.excerpts import Retrieved
@@ -80,15 +80,8 @@ class Articles(MemoryPart):
         self._runtime.wake()
         return stored
 
-    def get(self, scope: Scope, ids: Sequence[str]) -> List[Article]:
-        """The articles with these ids, with their texts."""
-        return self._store.read_articles(scope, ids)
-
-    def list(
-        self, scope: Scope, *, limit: Count = None, after: Place = None, max_bytes: Count = None
-    ) -> List[ArticleInfo]:
-        """The articles without their texts, oldest first; `after` is one's `created_at` and id."""
-        return self._store.articles(scope, limit=limit, after=after, max_bytes=max_bytes)
+    get = stored(Store.read_articles)
+    list = stored(Store.articles)
 
     def remove(self, scope: Scope, id: str) -> Forgotten:
         """Remove an article; its bytes go with the next `Memory.scrub`."""
@@ -128,17 +121,6 @@ class Articles(MemoryPart):
 class NoteVersions(MemoryPart):
     """The versions of a user's notes, which `Notebook` edits: `memory.note_versions`."""
 
-    def get(self, scope: Scope, *, version: int | None = None) -> Note | None:
-        """The newest version of the notes, or the one with this number."""
-        return self._store.note(scope, version=version)
-
-    def list(
-        self, scope: Scope, *, limit: Count = None, before: Count = None, max_bytes: Count = None
-    ) -> List[Note]:
-        """The versions of the notes, newest first; for a page, `limit` of them `before` one."""
-        page: dict[str, Any] = {"limit": limit, "before": before, "max_bytes": max_bytes}
-        return self._store.note_versions(scope, **page)
-
-    def write(self, scope: Scope, text: str, *, base_version: int) -> Note:
-        """Write the version after `base_version`; `ConflictError` where there is one already."""
-        return self._store.write_note(scope, text, base_version=base_version)
+    get = stored(Store.note)
+    list = stored(Store.note_versions)
+    write = stored(Store.write_note)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.records.memories import (
@@ -36,14 +37,17 @@ from memorist.records.message import (
     TextPart,
     least_trusted,
 )
-from memorist.records.scope import ApiKey, Scope
+from memorist.records.scope import Scope
 from memorist.records.values import MAX_SHORT_BYTES, check_key, check_moment, check_text, new_id
 from memorist.runtime import Runtime
+from memorist.store.base import Store
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
     from memorist.lifecycle.audit import Audit
     from memorist.lifecycle.policy import Maintained
 
+P = ParamSpec("P")
+T = TypeVar("T")
 List = list  # the methods named `list` hide the builtin inside their classes
 
 
@@ -80,8 +84,23 @@ class MemoryPart:
         return ""
 
 
+def stored(method: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[MemoryPart, P], T]:
+    """A method that does what the store's own does, whichever store it is."""
+    name = next(name for name, it in vars(Store).items() if it is method)
+
+    @wraps(method)
+    def run(part: MemoryPart, /, *args: P.args, **named: P.kwargs) -> T:
+        result: T = getattr(part._store, name)(*args, **named)
+        return result
+
+    return run
+
+
 class Messages(MemoryPart):
     """The log by id and position: `memory.messages`."""
+
+    list = stored(Store.history)
+    revisions = stored(Store.revisions)
 
     def add(self, user: str, batches: Sequence[Batch], *, source: Source | None = None) -> int:
         """Store messages of several sessions of a user; return how many were not there yet.
@@ -102,21 +121,6 @@ class Messages(MemoryPart):
         """A part of what a message says from a position on; no text is read if it is `known`."""
         return self._store.text_from(scope, id, start, known=known)
 
-    def list(
-        self,
-        scope: Scope,
-        *,
-        last: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        role: str | None = None,
-        max_bytes: int | None = None,
-    ) -> List[LogEntry]:
-        """The newest `last` messages, or all; with `max_bytes` only an empty page is the end."""
-        return self._store.history(
-            scope, last=last, before=before, after=after, role=role, max_bytes=max_bytes
-        )
-
     def following(
         self, scope: Scope, *, after: int, limit: int, max_bytes: int | None = None
     ) -> List[LogEntry]:
@@ -129,19 +133,6 @@ class Messages(MemoryPart):
         """Replace what a message says; what it said before stays among its revisions."""
         self._store.revise(scope, message)
         self._runtime.wake()
-
-    def revisions(
-        self,
-        scope: Scope,
-        message_id: str,
-        *,
-        limit: int | None = None,
-        after: int | None = None,
-        max_bytes: int | None = None,
-    ) -> List[Message]:
-        """What a message said before, oldest first; `after` is how many came before the page."""
-        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
-        return self._store.revisions(scope, message_id, **page)
 
     def append_text(self, scope: Scope, message: Message) -> None:
         """Store the longer text of a message that is being written; finished, it is indexed."""
@@ -569,32 +560,14 @@ class Jobs(MemoryPart):
         """
         return self._runtime.catch_up(timeout_s)
 
-    def spent(self) -> tuple[int, int]:
-        """The model calls and tokens of this hour's budget that are used up."""
-        return self._store.spent()
+    spent = stored(Store.spent)
 
 
 class ApiKeys(MemoryPart):
     """The API keys of a server, of which only hashes are stored: `memory.keys`."""
 
-    def put(self, key: ApiKey) -> None:
-        """Store a new key, or a known one with another end."""
-        self._store.put_key(key)
-
-    def get(self, key_id: str) -> ApiKey | None:
-        """The key with this id, whatever its tenant."""
-        return self._store.key(key_id)
-
-    def exist(self) -> bool:
-        """Whether there is a key of any tenant, even a revoked one."""
-        return self._store.has_keys()
-
-    def list(
-        self, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
-    ) -> List[ApiKey]:
-        """The keys of a tenant, oldest first; `after` is a key's `created_at` and id."""
-        return self._store.keys(tenant, limit=limit, after=after)
-
-    def revoke(self, tenant: str, key_id: str, *, at: datetime | None = None) -> None:
-        """End a key now, or at a moment to come."""
-        self._store.revoke_key(tenant, key_id, at=at)
+    put = stored(Store.put_key)
+    get = stored(Store.key)
+    exist = stored(Store.has_keys)
+    list = stored(Store.keys)
+    revoke = stored(Store.revoke_key)

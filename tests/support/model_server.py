@@ -1,4 +1,4 @@
-"""The stub server of `memorist.testing`, which works or fails in one of 13 ways.
+"""The stub server, which works or fails in one of 13 ways.
 
     with ModelServer() as server:
         server.mode = "500"        # from now on every answer is an internal error
@@ -18,12 +18,11 @@ from typing import Any, Literal, get_args
 
 from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.testing import model_server
-from memorist.testing.model_server import Answer as Answer
-from memorist.testing.model_server import ErrorAnswer, Handler, Json, Request
-from memorist.testing.model_server import Script as Script
-from tests.support import openai_errors
+from tests.support import openai_errors, stub_server
 from tests.support.openai_errors import Like
+from tests.support.stub_server import Answer as Answer
+from tests.support.stub_server import ErrorAnswer, Handler, Json, Request
+from tests.support.stub_server import Script as Script
 
 Mode = Literal[
     "ok", "500", "429", "hang", "slow", "garbage", "truncated", "empty", "wrong_shape",
@@ -107,7 +106,7 @@ class IllHandler(Handler):
             self.wfile.write(part)
 
 
-class ModelServer(model_server.ModelServer):
+class ModelServer(stub_server.ModelServer):
     """The server, for as long as its `with` block lasts; see the module."""
 
     handler = IllHandler

@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Literal
 
-from memorist.testing.model_server import ErrorAnswer
+from tests.support.stub_server import ErrorAnswer
 
 Like = Literal["openai", "vllm", "vllm-0.9", "llama.cpp"]
 # By kind and maker: the status and the body, with fields in braces.

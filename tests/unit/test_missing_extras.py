@@ -64,10 +64,10 @@ def test_a_door_without_its_framework_names_the_extra_and_the_rest_needs_none() 
     assert named >= {"", "server", "mcp", "langchain"}, named
 
 
-def test_the_stand_ins_for_models_want_no_pytest() -> None:
+def test_the_stand_in_for_models_wants_no_pytest() -> None:
     script = (
         "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None\n"
-        "import memorist.testing.model_server, memorist.testing.scripted"
+        "import memorist.testing.scripted"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False

@@ -27,9 +27,9 @@ from memorist.errors import InvalidError, ProviderError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.remote import OpenAIEmbedder
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.testing.model_server import ErrorAnswer
 from tests.support.model_server import Dropped, Limit, ModelServer, Script
 from tests.support.openai_errors import Like, overflow, rate_limit, server_error, wrong_key
+from tests.support.stub_server import ErrorAnswer
 
 CALL: dict[str, Any] = {"name": "recall", "args": {"query": "where?"}}
 QUESTION: Any = {"messages": [("user", "Where?")]}

@@ -26,10 +26,10 @@ from autogen_core.models import (
     UserMessage,
 )
 from openai import AsyncOpenAI
+from tests.support.stub_server import ModelServer
 
 from memorist import Memory, Notebook, StoreError, StoreUnavailableError
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import ModelServer
 from memorist_adapters.autogen import MemoristMemory
 
 PIXEL = base64.b64decode(

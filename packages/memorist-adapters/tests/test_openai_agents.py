@@ -22,11 +22,11 @@ from agents import (
 )
 from agents.testing import ScriptedModel, assistant_message
 from openai import AsyncOpenAI
+from tests.support.stub_server import Answer, ErrorAnswer, ModelServer
 
 from memorist import Memory, StoreUnavailableError
 from memorist.records.message import Message
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import Answer, ErrorAnswer, ModelServer
 from memorist_adapters.openai_agents import MemoristSession
 
 QUIET = RunConfig(tracing_disabled=True)

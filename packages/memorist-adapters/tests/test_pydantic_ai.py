@@ -25,12 +25,12 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from tests.support.stub_server import Answer, ErrorAnswer, ModelServer
 
 from memorist import InvalidError, Memory, Notebook, StoreUnavailableError
 from memorist.agents.toolbox import Toolbox
 from memorist.records.message import Message
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.model_server import Answer, ErrorAnswer, ModelServer
 from memorist_adapters.pydantic_ai import TOOLS, MemoristMemory, memory_toolset
 
 CALLS: Answer = [

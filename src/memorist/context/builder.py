@@ -18,10 +18,11 @@ from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import ReadImage, encode_image, stored_reader
-from memorist.records.documents import Compression, Note, Summary
+from memorist.records.documents import Compression, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import RECALL_DEADLINE_MS, Hit, Recall
 from memorist.records.scope import Scope
+from memorist.store.base import Store
 
 FIRST_PAGE = 32  # messages
 PAGE_BYTES = 8 * 1024 * 1024  # of messages that are read at once
@@ -35,24 +36,6 @@ TOKENS_PER_HIT = 20  # that a quotation takes at least
 P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger("memorist.context")
-
-
-class ContextSource(Protocol):
-    """What contexts are made from: a store here, or that of a remote memory."""
-
-    def history(
-        self,
-        scope: Scope,
-        *,
-        last: int | None,
-        before: int | None,
-        after: int | None,
-        max_bytes: int | None,
-    ) -> list[LogEntry]: ...
-    def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]: ...
-    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]: ...
-    def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None: ...
-    def note(self, scope: Scope) -> Note | None: ...
 
 
 class Compressor(Protocol):
@@ -103,7 +86,7 @@ def split(entries: Sequence[LogEntry], keep_last: int) -> int:
 class ContextBuilder:
     """Builds one context. What cannot be read is left out and noted in `failed`."""
 
-    store: ContextSource
+    store: Store  # here, or that of a remote memory
     search: Callable[..., Recall]
     summarizer: Callable[[], Compressor]
     scope: Scope

@@ -1,1 +1,1 @@
-"""For users' tests: chat models that follow a script, and a server that speaks as providers do."""
+"""For users' tests: a chat model that follows a script."""
