@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from memorist.errors import ConfigError
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
+from memorist.store.postgres.connection import WatchedConnection
 from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import db
@@ -90,7 +90,7 @@ def test_rows_beyond_a_page_are_not_read(
 ) -> None:
     query = "SELECT n, 1 / (50 - n) FROM generate_series(1, 99) AS n"  # the 50th cannot be read
     monkeypatch.setitem(QUERIES, "fifty", query)
-    with psycopg.connect(postgres_url) as connection:
+    with WatchedConnection.connect(postgres_url) as connection:
         page = PostgresDb(connection, False, {}).page
         assert [row[0] for row in page("fifty", 12)] == [1, 2]
         assert page("fifty", 0) == []

@@ -10,9 +10,9 @@ import pytest
 from memorist import Memory, Message, Scope
 from memorist.errors import ConflictError
 from memorist.store.engine import LateError
-from memorist.store.postgres.db import QUERIES, PostgresDb, SentStatement
+from memorist.store.postgres.connection import SentStatement
+from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
-from memorist.store.rows import Row
 from tests.support.models import WordEmbedder
 
 SCOPE = Scope(user="ada", session="s")
@@ -24,7 +24,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The statements of each round trip."""
     send, sent = PostgresDb._send, list[list[str]]()
 
-    def note(db: PostgresDb, last: SentStatement) -> psycopg.Cursor[Row]:
+    def note(db: PostgresDb, last: SentStatement) -> SentStatement:
         sent.append([it.sql for it in (*db._waiting, last)])
         return send(db, last)
 

@@ -28,6 +28,7 @@ from memorist.records.values import (
     Place,
     Tally,
     check_each,
+    dump_json,
     from_micros,
     new_id,
 )
@@ -220,24 +221,26 @@ def append_at_once(
     What it returns has their seqs after the commit: none if there is no such session.
     """
     db.repeat = RepeatError(scope.session or "")
-    said = [it.message for it in messages]
-    traits = {name: [it.traits[name] for it in messages] for name in messages[0].traits}
+    said = [
+        {
+            **it.traits,
+            "message_id": id_of(it),
+            "source": source_of(it.message, source),
+            "message": it.content["message"],
+        }
+        for it in messages
+    ]
     pieces = [
-        (number, *it) for number, one in enumerate(messages, 1) for it in enumerate(one.pieces)
+        {"of": of, "piece": number, "start_at": it.start, "stop_at": it.stop, "words": it.words}
+        for of, one in enumerate(messages, 1)
+        for number, it in enumerate(one.pieces)
     ]
     return db.later(
         "append_messages",
         **scope.columns(),
-        **traits,
-        message_id=[it.message_id for it in said],
-        source=[source_of(it, source) for it in said],
-        message=[it.content["message"] for it in messages],
-        of=[number for number, *_ in pieces],
-        piece=[piece for _, piece, _ in pieces],
-        start_at=[it.start for *_, it in pieces],
-        stop_at=[it.stop for *_, it in pieces],
-        words=[f"{{{','.join(map(str, it.words))}}}" for *_, it in pieces],
-        queued=not all(it.unfinished for it in said),  # else queued when they end
+        said=dump_json(said),
+        pieces=dump_json(pieces),
+        queued=not all(it.message.unfinished for it in messages),  # else queued when they end
         most_in_job=MOST_IN_JOB,
         kind=_kind(messages, source),
         now=db.now,

@@ -1,13 +1,23 @@
-"""Connections that give up a server which vanished or froze, after seconds."""
+"""Connections that send statements together, and give up a server that vanished, after seconds."""
 
+import re
 import socket
 import struct
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import count
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import abc, adapt
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+from psycopg.waiting import Ready, Wait
 
 from memorist.store.rows import Row
 
@@ -34,6 +44,32 @@ def defaults(url: str) -> dict[str, Any]:
     return {name: value for name, value in {**DEFAULTS, **several}.items() if name not in own}
 
 
+Parsed = tuple[bytes, tuple[int, ...]]
+"""A statement that the server parses: its SQL, and the types of its values."""
+MAX_PARSED = 200  # of a connection
+_numbers = count()  # their names, of which a connection uses none twice
+
+
+@dataclass(slots=True, eq=False)
+class SentStatement:
+    """One that was sent, or waits to be sent with the next; and what came of it."""
+
+    sql: str
+    values: dict[str, Any] = field(default_factory=dict)
+    prepare: bool = True
+    binary: bool = False
+    rows: list[Row] | None = None  # None where there is no answer
+    count: int = 0
+
+
+@cache
+def numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:
+    """A statement with numbers for the names of its values, and the names in their order."""
+    names = tuple(dict.fromkeys(re.findall(r"%\((\w+)\)s", sql)))
+    by_number = re.sub(r"%\((\w+)\)s", lambda name: f"${names.index(name[1]) + 1}", sql)
+    return by_number.encode(), names
+
+
 class WatchedConnection(psycopg.Connection[Row]):
     """A connection on which no statement waits forever.
 
@@ -43,6 +79,97 @@ class WatchedConnection(psycopg.Connection[Row]):
 
     until: float | None = None  # by the monotonic clock; None: for as long as the server answers
     heard_at = 0.0
+
+    @cached_property
+    def _transformer(self) -> abc.Transformer:
+        return adapt.Transformer(self)
+
+    @cached_property
+    def _parsed(self) -> dict[Parsed, bytes]:
+        """The names of the statements that the server has parsed."""
+        return {}
+
+    def send(self, statements: Sequence[SentStatement]) -> None:
+        """Run statements that are sent at once, while psycopg's pipeline sends each by itself.
+
+        After one that fails none is run.
+        """
+        dumped = [self._dumped(it) for it in statements]
+        owed: list[SentStatement | Parsed] = []  # what each answer is to
+        self.pgconn.enter_pipeline_mode()
+        try:
+            for it in dumped:
+                owed += self._queued(*it)
+            self.pgconn.pipeline_sync()
+            results = self.wait(self._results())
+        finally:
+            try:
+                self.pgconn.exit_pipeline_mode()
+            except psycopg.Error:  # there are answers that nobody has read
+                self.close()
+        self._read(owed, results)
+
+    def _dumped(self, statement: SentStatement) -> tuple[SentStatement, Parsed, list[Any], Any]:
+        sql, names = numbered(statement.sql)
+        values = [statement.values[name] for name in names]
+        sent = self._transformer.dump_sequence(values, [adapt.PyFormat.AUTO] * len(values))
+        types = tuple(self._transformer.types or ())
+        return statement, (sql, types), list(sent), self._transformer.formats
+
+    def _queued(
+        self, statement: SentStatement, key: Parsed, values: list[Any], formats: Any
+    ) -> Iterator[SentStatement | Parsed]:
+        """Send a statement, and first what makes the server parse it; say what is answered."""
+        line, how = self.pgconn, {"result_format": int(statement.binary)}
+        if not statement.prepare:
+            line.send_query_params(key[0], values or None, key[1], formats, **how)
+            yield statement
+            return
+        if key not in self._parsed:
+            if len(self._parsed) >= MAX_PARSED:
+                oldest = self._parsed.pop(next(iter(self._parsed)))
+                line.send_query_params(b"DEALLOCATE " + oldest, None)
+                yield b"", ()
+            self._parsed[key] = b"m%d" % next(_numbers)
+            line.send_prepare(self._parsed[key], *key)
+            yield key
+        line.send_query_prepared(self._parsed[key], values, formats, **how)
+        yield statement
+
+    def _results(self) -> PQGen[list[PGresult]]:
+        """All that the server answers to what was sent."""
+        line, results = self.pgconn, list[PGresult]()
+        unsent = line.flush()
+        while True:
+            if not (ready := (yield Wait.RW if unsent else Wait.R)):
+                continue
+            if ready & Ready.R:
+                line.consume_input()
+            unsent = unsent and line.flush()
+            ends = 0  # in a row: the first is one statement's, the second says to wait
+            while ends < 2 and not line.is_busy():
+                result = line.get_result()
+                ends = ends + 1 if result is None else 0
+                if result is not None and result.status == ExecStatus.PIPELINE_SYNC:
+                    return results
+                if result is not None:
+                    results.append(result)
+
+    def _read(self, owed: Sequence[SentStatement | Parsed], results: Sequence[PGresult]) -> None:
+        """Give each statement its answer; raise the error of the one that failed."""
+        failed: PGresult | None = None
+        for it, result in zip(owed, results, strict=True):
+            if result.status == ExecStatus.FATAL_ERROR:
+                failed = failed or result
+            if not isinstance(it, SentStatement):
+                if result.status != ExecStatus.COMMAND_OK:
+                    self._parsed.pop(it, None)
+            elif result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+                self._transformer.set_pgresult(result)
+                it.rows = self._transformer.load_rows(0, result.ntuples, tuple)
+                it.count = result.command_tuples or 0
+        if failed is not None:
+            raise error_from_result(failed)
 
     def wait(self, gen: PQGen[T], *args: Any, **named: Any) -> T:
         return super().wait(self._bounded(gen), *args, **named)

@@ -7,12 +7,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg.pq import TransactionStatus as _Status
 
 from memorist.errors import MessageError
@@ -23,6 +20,7 @@ from memorist.records.query import Term
 from memorist.records.scope import Scope
 from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import AnswerLostError, load_queries
+from memorist.store.postgres.connection import SentStatement, WatchedConnection
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
@@ -53,19 +51,6 @@ QUERIES = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class SentStatement:
-    """One that was sent, or waits to be sent with the next."""
-
-    sql: str
-    values: dict[str, Any]
-    # From the first time on: psycopg takes a statement for prepared that was to be prepared the
-    # sixth time and was skipped, because one before it in the pipeline failed.
-    prepare: bool = True
-    binary: bool = False
-    cursor: psycopg.Cursor[Row] | None = None
-
-
 class PostgresDb:
     """Named queries on one connection.
 
@@ -76,7 +61,7 @@ class PostgresDb:
     texts: dict[str, list[Piece] | None]
     repeat: Exception | None = None
 
-    def __init__(self, connection: psycopg.Connection[Row], pgvector: bool, counts: Counts) -> None:
+    def __init__(self, connection: WatchedConnection, pgvector: bool, counts: Counts) -> None:
         self._connection = connection
         self._has_pgvector = pgvector
         self._counts = counts
@@ -84,25 +69,25 @@ class PostgresDb:
 
     def begin(self, level: str, query: str, **values: Any) -> None:
         """Begin a transaction with its first statement."""
-        self._waiting = [SentStatement(f"BEGIN {level}", {}, prepare=False)]
+        self._waiting = [SentStatement(f"BEGIN {level}", prepare=False)]
         self.later(query, **values)
 
     def commit(self) -> None:
-        self._send(SentStatement("COMMIT", {}, prepare=False))
+        self._send(SentStatement("COMMIT", prepare=False))
 
     def roll_back(self) -> None:
         self._waiting = []
         if self._connection.info.transaction_status in (_Status.INTRANS, _Status.INERROR):
-            self._send(SentStatement("ROLLBACK", {}, prepare=False))
+            self._send(SentStatement("ROLLBACK", prepare=False))
 
     def rows(self, query: str, **values: Any) -> list[Row]:
-        return self._send(SentStatement(QUERIES[query], values)).fetchall()
+        return self._send(SentStatement(QUERIES[query], values)).rows or []
 
     def row(self, query: str, **values: Any) -> Row | None:
-        return self._send(SentStatement(QUERIES[query], values)).fetchone()
+        return next(iter(self.rows(query, **values)), None)
 
     def run(self, query: str, **values: Any) -> int:
-        return self._send(SentStatement(QUERIES[query], values)).rowcount
+        return self._send(SentStatement(QUERIES[query], values)).count
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
         statement = SentStatement(QUERIES[query], values)
@@ -110,9 +95,9 @@ class PostgresDb:
 
         def rows() -> list[Row]:
             self._send_waiting()
-            if statement.cursor is None or statement.cursor.pgresult is None:
+            if statement.rows is None:
                 raise AnswerLostError
-            return statement.cursor.fetchall()
+            return statement.rows
 
         return rows
 
@@ -120,13 +105,10 @@ class PostgresDb:
         if self._waiting:
             self._send(self._waiting.pop())
 
-    def _send(self, last: SentStatement) -> psycopg.Cursor[Row]:
-        connection, sent, self._waiting = self._connection, [*self._waiting, last], []
-        with connection.pipeline() if len(sent) > 1 else nullcontext():
-            for it in sent:
-                how = {"prepare": it.prepare, "binary": it.binary}
-                it.cursor = cursor = connection.execute(it.sql, it.values, **how)
-        return cursor
+    def _send(self, last: SentStatement) -> SentStatement:
+        sent, self._waiting = [*self._waiting, last], []
+        self._connection.send(sent)
+        return last
 
     def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
         if max_bytes is None:
@@ -147,7 +129,7 @@ class PostgresDb:
         sent = [SentStatement(QUERIES[query], row) for row in values]
         self._waiting += sent
         self._send_waiting()
-        return sum(it.cursor.rowcount for it in sent if it.cursor)
+        return sum(it.count for it in sent)
 
     def next_seqs(self, count: int) -> Sequence[int]:
         return [row[0] for row in self.rows("next_seqs", count=count)]
@@ -248,7 +230,7 @@ class PostgresDb:
         from memorist.store.vectors import cosines
 
         query = QUERIES["vectors" if allowed is None else "vectors_of"]
-        sent = self._send(SentStatement(query, named, binary=True)).fetchall()  # half as many bytes
+        sent = self._send(SentStatement(query, named, binary=True)).rows  # half as many bytes
         if not sent:
             return []
         numbers = np.frombuffer(b"".join([row[1] for row in sent]), ">f4").reshape(len(sent), -1)

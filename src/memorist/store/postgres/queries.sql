@@ -138,11 +138,10 @@ WITH home AS MATERIALIZED (
   FROM sessions WHERE owner = :owner AND session_hash = :session_hash
     AND (CAST(:agent AS text) IS NULL OR agent_name = :agent)
 ), said AS MATERIALIZED (
-  SELECT nextval('message_seq') AS seq, h.key, h.agent_name, m.* FROM home h, unnest(
-    CAST(:message_id AS text[]), CAST(:role AS text[]), CAST(:source AS text[]),
-    CAST(:created_at AS bigint[]), CAST(:message AS text[]), CAST(:speaker AS text[]),
-    CAST(:self_reference AS double precision[]), CAST(:is_question AS integer[]),
-    CAST(:importance AS double precision[])) WITH ORDINALITY AS m
+  SELECT nextval('message_seq') AS seq, h.key, h.agent_name, m.* FROM home h, ROWS FROM (
+    json_to_recordset(CAST(:said AS json)) AS (message_id text, role text, source text,
+      created_at bigint, message text, speaker text, self_reference double precision,
+      is_question integer, importance double precision)) WITH ORDINALITY AS m
     (message_id, role, source, at, message, speaker, self_reference, is_question, importance, place)
 ), stored AS (
   INSERT INTO chat_message_history
@@ -152,8 +151,8 @@ WITH home AS MATERIALIZED (
   FROM said
 ), cut AS MATERIALIZED (
   SELECT s.seq * @per_message + p.piece AS id, s.*, p.start_at, p.stop_at, p.words
-  FROM unnest(CAST(:of AS integer[]), CAST(:piece AS integer[]), CAST(:start_at AS integer[]),
-    CAST(:stop_at AS integer[]), CAST(:words AS text[])) AS p (of, piece, start_at, stop_at, words)
+  FROM json_to_recordset(CAST(:pieces AS json)) AS p
+    (of integer, piece integer, start_at integer, stop_at integer, words bigint[])
   JOIN said s ON s.place = p.of
 ), indexed AS (
   INSERT INTO passages (id, owner, kind, agent_name, session_id, start_at, stop_at, created_at, role,
@@ -162,7 +161,7 @@ WITH home AS MATERIALIZED (
     self_reference, is_question, importance FROM cut
 ), worded AS (
   INSERT INTO passage_words (owner, id, words)
-  SELECT CAST(:owner AS uuid), id, words::bigint[] FROM cut
+  SELECT CAST(:owner AS uuid), id, words FROM cut
 ), named AS (
   INSERT INTO speakers (owner, speaker)
   SELECT DISTINCT CAST(:owner AS uuid), speaker FROM said WHERE speaker IS NOT NULL
