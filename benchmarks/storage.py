@@ -1,11 +1,15 @@
-"""Storage speed beside raw SQLite doing the same work: a row and a full-text entry, durably.
+"""Storage speed beside raw SQLite doing the same work: a row and a full-text entry, durably;
+and on SQLite and PostgreSQL beside LangGraph's store, one by one and for many users at once.
 
-Run with `make bench`. Ours and raw take turns, round by round, so that a busy machine slows
-both; the ratio is the figure to look at.
+Run with `make bench`, or `python -m benchmarks.storage --postgres URL` for a server of yours, in
+which a database is made and dropped; without one, a server of this machine is started. Ours and
+the other take turns, round by round, so that a busy machine slows both; the ratio is the figure to
+look at.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import random
@@ -13,22 +17,29 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import apsw
+import psycopg
+from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.postgres import PostgresStore
+from langgraph.store.sqlite import SqliteStore as LangGraphSqliteStore
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from memorist import Memory, Message, SqliteStore
+from memorist import Memory, Message
 
 ROUNDS = {1_000: 8, 10_000: 8, 100_000: 30}  # more where the text index's merges are rarer
 ONE_BY_ONE = 200
 BATCH = 1_000
 BATCHES = 1
 READS = 300
+USERS = 1_000  # who get a message each, in one call
+STORE_ROUNDS = 8
 
 
 @dataclass(frozen=True)
@@ -83,15 +94,45 @@ class Raw:
 class Ours:
     """The same through the public door."""
 
-    def __init__(self, path: Path) -> None:
-        self.memory = Memory(SqliteStore(path), tenant="bench", embedder=None, extraction=None)
+    def __init__(self, store: Path | str) -> None:
+        self.memory = Memory(store, tenant="bench", embedder=None, extraction=None)
         self.memory.session(user="u", id="s")
 
     def append(self, batch: list[Message]) -> None:
         self.memory.remember(batch, user="u", session="s")
 
+    def append_many(self, batch: list[Message]) -> None:
+        self.memory.remember_many(
+            [
+                {"user": f"u{number}", "messages": [message], "session": f"s{number}"}
+                for number, message in enumerate(batch)
+            ]
+        )
+
     def last(self, count: int) -> int:
         return len(self.memory.history(user="u", session="s", last=count))
+
+
+class LangGraph:
+    """The same messages as values of LangGraph's store, which indexes no words."""
+
+    def __init__(self, store: BaseStore) -> None:
+        self.store = store
+
+    def append(self, batch: list[Message]) -> None:
+        for message in batch:
+            value = {"role": message.role, "content": message.content}
+            self.store.put(("u", "s"), message.message_id, value)
+
+    def append_many(self, batch: list[Message]) -> None:
+        self.store.batch(
+            [
+                PutOp(
+                    (f"u{number}", f"s{number}"), message.message_id, {"content": message.content}
+                )
+                for number, message in enumerate(batch)
+            ]
+        )
 
 
 def texts(seed: int) -> Iterator[str]:
@@ -145,7 +186,9 @@ def measure_appends(ours: Ours, raw: Raw, source: Iterator[str], size: int) -> l
     return figures
 
 
-def append_all(side: Ours | Raw, source: Iterator[str], batch: int, count: int) -> list[float]:
+def append_all(
+    side: Ours | Raw | LangGraph, source: Iterator[str], batch: int, count: int
+) -> list[float]:
     batches = [make(source, batch) for _ in range(count)]  # before the clock starts
     return [seconds(partial(side.append, batch)) for batch in batches]
 
@@ -160,6 +203,48 @@ def measure_history(ours: Ours, raw: Raw, size: int) -> Figure:
     return Figure(f"last 20 of {size:,}, the median", mine, bare, "µs", "≤ 3.0")
 
 
+def measure_stores(name: str, ours: Ours, other: LangGraph, source: Iterator[str]) -> list[Figure]:
+    """Appends one by one, and of many users in one call, beside LangGraph's store."""
+
+    def for_many(side: Ours | LangGraph) -> list[float]:
+        batch = make(source, USERS)
+        return [seconds(partial(side.append_many, batch))]
+
+    ours.append(make(source, BATCH))
+    single = take_turns(
+        partial(append_all, ours, source, 1, ONE_BY_ONE // 2),
+        partial(append_all, other, source, 1, ONE_BY_ONE // 2),
+        STORE_ROUNDS,
+    )
+    for_many(ours), for_many(other)  # the users are new once
+    many = take_turns(partial(for_many, ours), partial(for_many, other), STORE_ROUNDS // 2)
+    rates = [
+        [size * len(one) / sum(one) for one in each] for size, each in ((1, single), (USERS, many))
+    ]
+    return [
+        Figure(f"{name}, append one by one", *rates[0], "messages/s", "≥ 1.0"),
+        Figure(f"{name}, {USERS:,} users in one call", *rates[1], "messages/s", ""),
+    ]
+
+
+def beside_langgraph(folder: str, url: str, source: Iterator[str]) -> list[Figure]:
+    figures = []
+    with ExitStack() as opened:
+        sqlite = opened.enter_context(
+            LangGraphSqliteStore.from_conn_string(f"{folder}/langgraph.db")
+        )
+        postgres = opened.enter_context(PostgresStore.from_conn_string(url))
+        for name, where, other in (
+            ("SQLite", f"{folder}/beside.db", sqlite),
+            ("PostgreSQL", url, postgres),
+        ):
+            other.setup()
+            ours = Ours(where)
+            figures += measure_stores(name, ours, LangGraph(other), source)
+            ours.memory.close()
+    return figures
+
+
 def grow(ours: Ours, raw: Raw, source: Iterator[str], count: int) -> None:
     for _ in track(range(count // BATCH), "filling", transient=True):
         batch = make(source, BATCH)
@@ -167,9 +252,9 @@ def grow(ours: Ours, raw: Raw, source: Iterator[str], count: int) -> None:
         raw.append(batch)
 
 
-def show(figures: list[Figure]) -> None:
-    table = Table(title="Memorist on SQLite beside raw SQLite (WAL, synchronous=FULL)")
-    for name in ("measure", "ours", "raw", "unit", "ratio", "aim"):
+def show(figures: list[Figure], title: str, other: str) -> None:
+    table = Table(title=title)
+    for name in ("measure", "ours", other, "unit", "ratio", "aim"):
         table.add_column(name, justify="left" if name in ("measure", "unit") else "right")
     for one in figures:
         table.add_row(
@@ -178,24 +263,55 @@ def show(figures: list[Figure]) -> None:
     Console(width=110).print(table)
 
 
+def beside_raw(folder: str, sizes: list[int], source: Iterator[str]) -> list[Figure]:
+    ours, raw = Ours(Path(folder) / "ours.db"), Raw(Path(folder) / "raw.db")
+    figures: list[Figure] = []
+    held = size = 0
+    for size in sizes:
+        grow(ours, raw, source, size - held)
+        figures += measure_appends(ours, raw, source, size)
+        held = size + ROUNDS[size] * (ONE_BY_ONE + BATCHES * BATCH)
+    figures.append(measure_history(ours, raw, size))
+    ours.memory.close()
+    return figures
+
+
 def main() -> None:
     """Measure, print, and leave the figures in bench-results/storage.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--postgres", metavar="URL", help="of a superuser")
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(ROUNDS), choices=ROUNDS)
+    asked = parser.parse_args()
     source = texts(seed=1)
-    figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
-        ours, raw = Ours(Path(folder) / "ours.db"), Raw(Path(folder) / "raw.db")
-        held = 0
-        for size in ROUNDS:
-            grow(ours, raw, source, size - held)
-            figures += measure_appends(ours, raw, source, size)
-            held = size + ROUNDS[size] * (ONE_BY_ONE + BATCHES * BATCH)
-        figures.append(measure_history(ours, raw, size))
-        ours.memory.close()
-    show(figures)
+        raw = beside_raw(folder, asked.sizes, source)
+        show(raw, "Memorist on SQLite beside raw SQLite (WAL, synchronous=FULL)", "raw")
+        with postgres_database(asked.postgres) as url:
+            stores = beside_langgraph(folder, url, source)
+        show(stores, "Memorist beside LangGraph's store", "LangGraph")
     results = Path("bench-results")
     results.mkdir(exist_ok=True)
-    rows = [{**vars(figure), "ratio": figure.ratio} for figure in figures]
+    rows = [{**vars(figure), "ratio": figure.ratio} for figure in (*raw, *stores)]
     (results / "storage.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False))
+
+
+@contextmanager
+def postgres_database(url: str | None) -> Iterator[str]:
+    """A database that commits durably, on a server of yours or one that is started for this."""
+    from tests.support.postgres import Server, start_server
+
+    server = start_server(vector=False) if url is None else Server(url, False, "")
+    try:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            if url is None:
+                connection.execute("ALTER SYSTEM SET fsync = on")  # the tests' servers do without
+                connection.execute("SELECT pg_reload_conf()")
+        made = server.create_database("bench")
+        yield made
+        server.drop_database(made)
+    finally:
+        if url is None:
+            server.close()
 
 
 if __name__ == "__main__":

@@ -276,6 +276,7 @@ class AsyncMemory(Wrapper[Memory]):
     rename_session = threaded(Memory.rename_session)
     agents = threaded(Memory.agents)
     remember = threaded(Memory.remember)
+    remember_many = threaded(Memory.remember_many)
     history = threaded(Memory.history)
     recall = threaded(Memory.recall)
     search = threaded(Memory.search)

@@ -344,17 +344,19 @@ class RemoteStore:
         return [entry for entries in reversed(pages) for entry in entries]
 
     def append_each(
-        self, scope: Scope, batches: Sequence[Batch], *, source: Source | None = None
-    ) -> int:
+        self, batches: Sequence[Batch], *, source: Source | None = None
+    ) -> list[Remembered]:
         """The same in several requests, each stored whole or not at all."""
-        stored: list[Remembered] = []
+        every: list[Remembered] = []
         for batch in batches:
+            stored: list[Remembered] = []
             for messages in codec.batches([codec.message_json(one) for one in batch.messages]):
                 body = {**batch.scope.names, "source": source, "messages": messages}
                 stored.append(from_json(Remembered, self._api.call("add_messages", body)))
             if batch.title is not None and stored[-1].added == len(stored[-1].message_ids):
                 self.rename_session(batch.scope, batch.title)
-        return sum(one.added for one in stored)
+            every += stored
+        return every
 
     def find(
         self, scope: Scope, message_ids: Sequence[str], *, limit: int | None = None
@@ -517,6 +519,9 @@ class Client(Memory):
             session, ids, added = stored.session_id, ids + stored.message_ids, added + stored.added
         return Remembered(session_id=session or "", message_ids=ids, added=added)
 
+    remember_many = remote(
+        Memory.remember_many, "remember_many", codec.items_of(Remembered), prepare=codec.many_json
+    )
     recall = remote(Memory.recall, "recall", Recall, prepare=codec.recall_json, away=empty_recall)
     context = remote(Memory.context, "context", Context, prepare=codec.context_json, keep="tools")
     compress = remote(Memory.compress, "compress", codec.read_summary, prepare=codec.compress_json)

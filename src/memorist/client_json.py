@@ -13,7 +13,7 @@ from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.memories import Change
-from memorist.records.message import UNSET, Message
+from memorist.records.message import UNSET, Message, to_messages
 from memorist.records.query import NO_FILTERS, Filters, check_deadline, check_score
 from memorist.records.scope import Scope
 from memorist.records.values import from_json
@@ -177,6 +177,15 @@ def message_json(message: Message) -> dict[str, Any]:
     """A message as a request holds it, without the fields that say nothing."""
     fields = {name: it for name, it in asdict(message).items() if it not in (None, (), False)}
     return {**fields, "created_at": message.created_at.isoformat()}
+
+
+def many_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The items of several users, with their messages as JSON."""
+    items = [
+        {**item, "messages": [message_json(one) for one in to_messages(item.get("messages", ()))]}
+        for item in arguments["items"]
+    ]
+    return {**arguments, "items": items}
 
 
 def to_json(value: Any) -> Any:

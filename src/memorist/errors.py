@@ -165,6 +165,15 @@ def needs_extra(extra: str, distribution: str = "memorist") -> Generator[None, N
         raise MissingExtraError(extra, distribution) from error
 
 
+@contextmanager
+def naming_item(place: int, count: int) -> Generator[None, None, None]:
+    """Say which of several items an error in the block is about."""
+    try:
+        yield
+    except (InvalidError, ConflictError) as error:
+        raise type(error)(f"item {place}: {error}" if count > 1 else str(error)) from error
+
+
 # The first that fits is used, so an error stands before its parents.
 CODES: tuple[tuple[type[MemoristError], int, str], ...] = (
     (TooLargeError, 413, "too_large"),

@@ -13,7 +13,7 @@ from memorist import documents, namespaces
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.window import Context, Window
-from memorist.errors import ConfigError, InvalidError
+from memorist.errors import ConfigError, InvalidError, naming_item
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image, note_given
@@ -22,6 +22,7 @@ from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.documents import Compression, Summary
 from memorist.records.message import (
     UNSET,
+    Batch,
     Message,
     MessageLike,
     Remembered,
@@ -30,16 +31,7 @@ from memorist.records.message import (
     Source,
     to_messages,
 )
-from memorist.records.query import (
-    MIN_SCORE,
-    NO_FILTERS,
-    Filters,
-    Forgotten,
-    Names,
-    Query,
-    Recall,
-    check_score,
-)
+from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant
 from memorist.records.values import MadeAt, check_key, check_text, new_id, now
 from memorist.runtime import (
@@ -61,8 +53,7 @@ if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.views.notebook import Notebook
 
 T = TypeVar("T")
-MAX_READ_BYTES = 16 * 1024 * 1024  # of messages, to tell which of them to summarise
-TOOL_RESULT_REACH = 1_000  # messages searched for calls whose results must stay with them
+_NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}  # of an item
 
 
 class Memory:
@@ -238,18 +229,38 @@ class Memory:
 
         Without a session they go to the user's active one with this agent, or to a new one.
         """
-        new = to_messages(messages)
+        batch = self._batch(messages, user=user, agent=agent, session=session)
+        stored = self.store.append(batch.scope, batch.messages, source=source)
+        if stored.added:
+            self.wake()
+        ids = batch.message_ids
+        return Remembered(session_id=stored.session_id, message_ids=ids, added=stored.added)
+
+    def remember_many(
+        self, items: Sequence[Mapping[str, Any]], *, source: Source | None = None
+    ) -> list[Remembered]:
+        """Store messages of several users and sessions in one transaction: all of them, or none.
+
+        Each item has a `user` and `messages`, and may have an `agent` and a `session`, as
+        `remember` takes them. An error says which item it is about, counted from 0.
+        """
+        batches = list[Batch]()
+        for place, item in enumerate(items):
+            with naming_item(place, len(items)):
+                if not isinstance(item, Mapping) or not _NEEDED <= item.keys() <= _TAKEN:
+                    raise InvalidError("give user and messages; agent and session may be left out")
+                batches.append(self._batch(**item))
+        return self.messages.add(batches, source=source)
+
+    def _batch(self, messages: MessageLike | Iterable[MessageLike], **names: Any) -> Batch:
+        """The messages as they are stored, and their scope."""
+        new, scope = to_messages(messages), self.scope(**names)
         if self.clock is not now:
             at = {"created_at": self.clock()}
             new = [it.changed(**at) if isinstance(it.created_at, MadeAt) else it for it in new]
-        scope = self.scope(user=user, agent=agent, session=session)
         if any(it.images or isinstance(it.content, list) for it in new):
             note_given(scope, new)
-        stored = self.store.append(scope, new, source=source)
-        if stored.added:
-            self.wake()
-        ids = tuple(message.message_id for message in new)
-        return Remembered(session_id=stored.session_id, message_ids=ids, added=stored.added)
+        return Batch(scope, new)
 
     def history(
         self,
@@ -289,22 +300,11 @@ class Memory:
         the others found; with None, all are waited for. The rest of the parameters are filters:
         see `Filters`.
         """
-        if not isinstance(question, str):
-            raise InvalidError(f"question must be a string, got {type(question).__name__}")
-        if not isinstance(limit, int):
-            raise InvalidError(f"limit must be a whole number, got {type(limit).__name__}")
-        check_score(min_score)
         moments: dict[str, Any] = {"after": after, "before": before, "as_of": as_of}
         filters = Filters.of(kind=kind, category=category, role=role, tags=tags, **moments)
         scope = self.scope(user=user, agent=agent, session=session)
-        return self.search(
-            scope,
-            question,
-            limit=limit,
-            min_score=min_score,
-            deadline_ms=deadline_ms,
-            filters=filters,
-        )
+        how: Any = {"limit": limit, "min_score": min_score, "deadline_ms": deadline_ms}
+        return self.search(scope, question, filters=filters, **how)
 
     def search(
         self,
@@ -387,23 +387,15 @@ class Memory:
         A model makes the summary where there is one, and is waited for; otherwise it is extracted
         from the messages' own words. The log keeps every message.
         """
-        from memorist.context.builder import split
+        from memorist.context.builder import last_to_summarise
         from memorist.context.compression.compress import style_of
 
         window = window_of(window, self.settings)
         scope = self.scope(user=user, session=session)
-        newest = self.store.summary(scope)
-        after = newest.last_seq if newest else None
-        entries = self.store.history(
-            scope, last=window.keep_last + TOOL_RESULT_REACH, after=after, max_bytes=MAX_READ_BYTES
-        )
-        last = entries[: split(entries, window.keep_last)][-1:]
-        if entries and not last:  # there may be older ones, where these are long
-            last = self.store.history(scope, last=1, before=entries[0].seq, after=after)
-        if not last:
+        if (last := last_to_summarise(self.store, scope, window.keep_last)) is None:
             return None
         style = style_of(window, self._runtime.counter(window))
-        return self._runtime.summarizer().extend(scope, last[0].seq, style, asked=True)
+        return self._runtime.summarizer().extend(scope, last, style, asked=True)
 
     def summaries(
         self,

@@ -33,6 +33,7 @@ from memorist.records.message import (
     Job,
     LogEntry,
     Message,
+    Remembered,
     Source,
     TextPart,
     least_trusted,
@@ -102,12 +103,9 @@ class Messages(MemoryPart):
     list = stored(Store.history)
     revisions = stored(Store.revisions)
 
-    def add(self, user: str, batches: Sequence[Batch], *, source: Source | None = None) -> int:
-        """Store messages of several sessions of a user; return how many were not there yet.
-
-        All of them are stored, or none; a server stores them session by session.
-        """
-        added = self._store.append_each(self._scope(user), batches, source=source)
+    def add(self, batches: Sequence[Batch], *, source: Source | None = None) -> List[Remembered]:
+        """Store messages of several users, all or none; a server stores them by session."""
+        added = self._store.append_each(batches, source=source)
         self._runtime.wake()
         return added
 

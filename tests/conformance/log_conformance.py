@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memorist.errors import ConflictError, InvalidError, MemoristError, NotFoundError, TooLargeError
-from memorist.records.message import Message
+from memorist.records.message import Batch, Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from tests.conformance.worlds import ODD_TEXTS, fresh_scope, rich_messages, texts, worded
@@ -98,6 +98,42 @@ class LogConformance:
         store.revise(scope, message.changed(content="two"))
         assert store.append(scope, [message]).added == 0
         assert texts(store.history(scope)) == ["two"]
+
+    def test_messages_of_several_users_are_stored_together_and_once(self, store: Store) -> None:
+        scopes = [fresh_scope(), fresh_scope()]
+        active = Scope(tenant=fresh_scope().tenant, user="grace", agent="tutor")
+        batches = [Batch(scope, [Message("user", "I like tea", message_id="t")]) for scope in scopes]
+        batches.append(Batch(active, [Message("user", "I like rain", message_id="r")], "Weather"))
+        again = batches[0]._replace(messages=[*batches[0].messages, Message("user", "and cake")])
+        assert [one.added for one in store.append_each(batches)] == [1, 1, 1]
+        done = store.append_each([*batches, again, again])
+        assert [one.added for one in done] == [0, 0, 0, 1, 0]
+        assert done[3].message_ids == again.message_ids
+        assert [one.session_id for one in done[:2]] == [scope.session for scope in scopes]
+        assert texts(store.history(scopes[0])) == ["I like tea", "and cake"]
+        assert texts(store.history(scopes[1])) == ["I like tea"]
+        [session] = store.session_summaries(active)
+        assert (session.id, session.title) == (done[2].session_id, "Weather")
+        assert len(worded(store, scopes[1], [("tea",)], limit=5)) == 1
+
+    def test_of_several_users_messages_none_is_stored_where_one_is_refused(
+        self, store: Store
+    ) -> None:
+        scope, other = fresh_scope(), fresh_scope()
+        store.append(other, [Message("user", "I like tea", message_id="t")])
+        new = Batch(scope, [Message("user", "kept back")])
+        stranger = other.within(agent="stranger")
+        for refused in (
+            Batch(stranger, [Message("user", "x")]),
+            Batch(other, [Message("user", "secret", message_id="t")]),
+            Batch(other, [Message("user", "x" * 1_048_577)]),
+        ):
+            with pytest.raises(MemoristError, match=r"^item 1: ") as raised:
+                store.append_each([new, refused])
+            assert "secret" not in str(raised.value)
+            assert store.history(scope) == []
+            assert store.sessions(scope.whole_user()) == []
+        assert len(store.history(other)) == 1
 
     def test_two_sessions_may_hold_the_same_message(self, store: Store) -> None:
         scope = fresh_scope()

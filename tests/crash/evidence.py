@@ -23,6 +23,7 @@ from tests.conformance.worlds import worded
 
 SCOPE = Scope(user="ada", agent="tutor", session="crash")
 USER = SCOPE.whole_user()
+OTHER = Scope(user="grace", session="crash")  # gets every second append of a writer, with ada's
 WORDS = "the tram to Berlin leaves at nine and Grüße from München arrive by 晴れ noon".split()
 PIECES = 1_048_576  # a message's passages have the ids from this times its own upward
 
@@ -108,6 +109,10 @@ def check_store(target: str, acked: Mapping[str, int], *, spare: int, why: str) 
         check_jobs(store, entries, why)
         ids = [entry.message.message_id for entry in entries]
         check_words(store, [*ids[:: max(1, len(ids) // 20)], *ids[-3:]], why)
+        if others := store.history(OTHER):
+            told = {e.message.message_id for e in others}
+            odd = [id_ for id_ in ids if int(id_.rpartition("n")[2].partition("p")[0]) % 2]
+            assert told == set(odd), why
     if not target.startswith("postgresql://"):
         check_file(target, why)
 

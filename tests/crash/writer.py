@@ -11,7 +11,8 @@ import os
 import sys
 from collections.abc import Iterable
 
-from tests.crash.evidence import SCOPE, batch, open_store
+from memorist.records.message import Batch
+from tests.crash.evidence import OTHER, SCOPE, batch, open_store
 
 
 def main(target: str, name: str, count: int | None = None) -> None:
@@ -20,7 +21,11 @@ def main(target: str, name: str, count: int | None = None) -> None:
     sys.stdin.readline()
     with open_store(target) as store:
         for number in numbers:
-            store.append(SCOPE, batch(name, number))
+            if number % 2:  # with another user's, in one transaction
+                both = [Batch(SCOPE, batch(name, number)), Batch(OTHER, batch(name, number))]
+                store.append_each(both)
+            else:
+                store.append(SCOPE, batch(name, number))
             os.write(1, b"%d\n" % number)
 
 

@@ -119,6 +119,23 @@ def test_messages_come_back_as_they_were_said(memory: Memory, ada: str) -> None:
     assert memory.remember([], user=ada, session="s/1 ?").session_id == "s/1 ?"
 
 
+def test_messages_of_several_sessions_are_remembered_at_once(memory: Memory, ada: str) -> None:
+    said = Message("user", "I collect tin robots", message_id="many-1")
+    items: list[dict[str, Any]] = [
+        {"user": ada, "messages": [said], "session": "many-a"},
+        {"user": ada, "messages": "And kites", "agent": "tutor", "session": "many-b"},
+    ]
+    first, second = memory.remember_many(items)
+    assert (first.session_id, first.message_ids, first.added) == ("many-a", ("many-1",), 1)
+    assert (second.session_id, second.added) == ("many-b", 1)
+    assert [one.added for one in memory.remember_many(items[:1])] == [0]
+    assert memory.history(user=ada, session="many-a")[0].content == said.content
+    with pytest.raises(ConflictError, match="item 1: "):
+        memory.remember_many([items[1], {**items[0], "messages": [said.changed(content="other")]}])
+    with pytest.raises(InvalidError, match="user and messages"):
+        memory.remember_many([{"user": ada}])
+
+
 def test_long_histories_come_in_whole(memory: Memory, ada: str) -> None:
     memory.remember([Message("user", f"line {n}") for n in range(1_200)], user=ada)
     assert [one.content for one in memory.history(user=ada)] == [f"line {n}" for n in range(1_200)]

@@ -186,7 +186,7 @@ def test_a_page_of_long_items_ends_at_its_bytes(
         monkeypatch.setattr(f"memorist.server.http.{module}.MAX_PAGE_BYTES", most)
     monkeypatch.setattr("memorist.context.builder.PAGE_BYTES", most)
     monkeypatch.setattr("memorist.context.compression.compress.CHUNK_BYTES", most)
-    monkeypatch.setattr("memorist.memory.MAX_READ_BYTES", most)
+    monkeypatch.setattr("memorist.context.builder.MAX_READ_BYTES", most)
     scope = api.memory.scope(user="eve", session=session)
     messages = [
         Message("user", f"{number:02} {text}", message_id=f"m{number}") for number in range(24)

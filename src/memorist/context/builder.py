@@ -26,6 +26,8 @@ from memorist.store.base import Store
 
 FIRST_PAGE = 32  # messages
 PAGE_BYTES = 8 * 1024 * 1024  # of messages that are read at once
+MAX_READ_BYTES = 16 * 1024 * 1024  # of messages, to tell which of them to summarise
+TOOL_RESULT_REACH = 1_000  # messages searched for calls whose results must stay with them
 LEAST_GAIN = 0.1  # of the window, that a summary must replace
 AMPLE = 0.8  # of the threshold: a fuller window would soon be summarised again
 LONG_MS = 100.0  # a deadline that leaves time for more hits
@@ -80,6 +82,17 @@ def split(entries: Sequence[LogEntry], keep_last: int) -> int:
         if not open_calls:
             count = place
     return count
+
+
+def last_to_summarise(store: ContextSource, scope: Scope, keep_last: int) -> int | None:
+    """The seq up to which a session may be summarised; None if nothing is left to summarise."""
+    newest = store.summary(scope)
+    bounds = {"after": newest.last_seq if newest else None, "max_bytes": MAX_READ_BYTES}
+    entries = store.history(scope, last=keep_last + TOOL_RESULT_REACH, before=None, **bounds)
+    ended = entries[: split(entries, keep_last)][-1:]
+    if entries and not ended:  # there may be older ones, where these are long
+        ended = store.history(scope, last=1, before=entries[0].seq, **bounds)
+    return ended[0].seq if ended else None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -287,6 +287,10 @@ class Batch(NamedTuple):
     messages: Sequence[Message]
     title: str | None = None
 
+    @property
+    def message_ids(self) -> tuple[str, ...]:
+        return tuple(message.message_id for message in self.messages)
+
 
 def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
     """Messages, from one or several in any form that is accepted."""

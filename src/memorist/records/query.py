@@ -113,6 +113,13 @@ class Query:
     filters: Filters = NO_FILTERS
     min_score: float = MIN_SCORE
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.question, str):
+            raise InvalidError(f"question must be a string, got {type(self.question).__name__}")
+        if not isinstance(self.limit, int):
+            raise InvalidError(f"limit must be a whole number, got {type(self.limit).__name__}")
+        check_score(self.min_score)
+
 
 class Found(NamedTuple):
     """What one channel of a store found: a passage, and how well it fits."""

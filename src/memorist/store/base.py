@@ -12,6 +12,7 @@ the answer says where.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,11 +20,12 @@ from datetime import datetime
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
+from memorist.errors import naming_item
 from memorist.records.activity import Events
 from memorist.records.archive import ArchiveRecord
 from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.message import Appended, Batch, Job, Message, Source
+from memorist.records.message import Appended, Batch, Job, Message, Remembered, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import Count, Place, now, to_micros
 from memorist.store import (
@@ -48,6 +50,7 @@ from memorist.store.indexing import (
 )
 from memorist.store.rows import END, check_count
 
+NO_SESSION = "there is no such session: "
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound=Scope | Job | Article)
@@ -277,16 +280,46 @@ class Store:
         return Appended(session_id=scope.session, seqs=seqs, added=len(seqs)) if seqs else None
 
     def append_each(
-        self, scope: Scope, batches: Sequence[Batch], *, source: Source | None = None
-    ) -> int:
-        """Add those messages that are not stored yet to sessions of a user; return how many."""
-        owner, prepare = scope.owner, self._preparation.message
-        ready = [(one, [prepare(owner, message) for message in one.messages]) for one in batches]
+        self, batches: Sequence[Batch], *, source: Source | None = None
+    ) -> list[Remembered]:
+        """Add messages of several users and sessions, all or none; those stored are left alone."""
+        if not batches:
+            return []
+        ready = list[tuple[Batch, list[PreparedMessage]]]()
+        for place, one in enumerate(batches):
+            with naming_item(place, len(batches)):
+                prepared = [self._preparation.message(one.scope.owner, it) for it in one.messages]
+                ready.append((one, prepared))
+        at_once, of = self._engine.appends_at_once, batches[0].scope
         while True:
             try:
-                return self._append_each(scope, ready, source)
+                sessions = self._append_each(of, ready, source, at_once=at_once)
             except log.RepeatError:
-                ready = [(one, self._unseen(one.scope, given)[1]) for one, given in ready]
+                ready = self._unstored(ready)
+                continue
+            return [
+                Remembered(session_id=id_, message_ids=one.message_ids, added=len(fresh))
+                for id_, (one, fresh) in zip(sessions, ready, strict=True)
+            ]
+
+    def _unstored(
+        self, ready: Sequence[tuple[Batch, list[PreparedMessage]]]
+    ) -> list[tuple[Batch, list[PreparedMessage]]]:
+        """The batches without the messages that are stored, or are in a batch before."""
+        given = defaultdict[Scope, list[PreparedMessage]](list)
+        places = dict[Scope, int]()
+        for place, (one, messages) in enumerate(ready):
+            scope = one.scope
+            active = None if scope.session else self.active(scope)
+            session = scope.session or (active.id if active else f"{NO_SESSION}{scope.agent}")
+            home = Scope(user=scope.user, tenant=scope.tenant, session=session)
+            given[home] += messages
+            places.setdefault(home, place)
+        fresh = set[int]()
+        for home, messages in given.items():
+            with naming_item(places[home], len(ready)):
+                fresh.update(map(id, self._unseen(home, messages)[1]))
+        return [(one, [it for it in messages if id(it) in fresh]) for one, messages in ready]
 
     def revise(self, scope: Scope, message: Message) -> None:
         """Replace the message with this id; what it said before stays among its revisions."""

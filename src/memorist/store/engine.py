@@ -55,6 +55,9 @@ class Db(Protocol):
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int: ...
 
+    def act_for(self, owner: str) -> None:
+        """Work for another owner from here on, in a write for several."""
+
     def next_seqs(self, count: int) -> Sequence[int]:
         """Rising numbers of messages in the log, none of which was used before."""
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from memorist.errors import ConflictError, NotFoundError, ScopeError
+from memorist.errors import ConflictError, NotFoundError, ScopeError, naming_item
 from memorist.language.text import cut
 from memorist.records.message import (
     PART_CHARS,
@@ -46,7 +46,7 @@ TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
 def add_owner(db: Db, scope: Scope) -> None:
     """Note that this user exists, unless that is known."""
     tenant = {"tenant_hash": tenant_hash(scope.tenant), "tenant": scope.tenant}
-    db.run("add_owner", owner=scope.owner, **tenant, user_id=scope.user, now=db.now)
+    db.later("add_owner", owner=scope.owner, **tenant, user_id=scope.user, now=db.now)
 
 
 class SessionRow(NamedTuple):
@@ -71,7 +71,7 @@ def ensure_session(db: Db, scope: Scope, *, own: bool = False, adopt: bool = Fal
     if row is None:
         add_owner(db, scope)
         named = {**columns, "agent": scope.agent or "", "adopt": own or adopt}
-        db.rows("create_session", **named, now=db.now)
+        db.later("create_session", **named, now=db.now)
         row = db.row("lock_session", **columns)
         assert row is not None  # just made, and only `forget` removes it
     session = SessionRow(*row[:3])
@@ -206,11 +206,17 @@ def append(
     db: Db, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None = None
 ) -> Appended:
     """Store messages that are all new, with their index entries and their jobs."""
-    if scope.session is None:
-        active = _active(db, scope)
-        scope = open_session(db, scope).scope if active is None else scope.within(session=active)
+    scope = _in_session(db, scope)
     seqs = _store(db, scope, ensure_session(db, scope), messages, source)
     return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
+
+
+def _in_session(db: Db, scope: Scope) -> Scope:
+    """The scope with its session: the one it names, the active one, or a new one."""
+    if scope.session is not None:
+        return scope
+    active = _active(db, scope)
+    return open_session(db, scope).scope if active is None else scope.within(session=active)
 
 
 def append_at_once(
@@ -252,14 +258,29 @@ def append_each(
     _: Scope,
     batches: Sequence[tuple[Batch, Sequence[PreparedMessage]]],
     source: Source | None = None,
-) -> int:
-    """Store messages of several sessions of a user, all of them new; return how many."""
-    count = 0
-    for batch, messages in batches:
-        count += append(db, batch.scope, messages, source).added if messages else 0
+    *,
+    at_once: bool = False,
+) -> list[str]:
+    """Store messages of several users and sessions, all of them new; return their sessions.
+
+    They are locked in one order, so that no two writers wait for each other.
+    """
+    sessions, scopes = [""] * len(batches), [batch.scope for batch, _ in batches]
+    in_order = sorted((it.owner, it.session or "", place) for place, it in enumerate(scopes))
+    for *_, place in in_order:
+        batch, messages = batches[place]
+        with naming_item(place, len(batches)):
+            db.act_for(batch.scope.owner)
+            scope = _in_session(db, batch.scope)
+            session = ensure_session(db, scope)
+        sessions[place] = scope.session or ""
+        if messages and at_once:
+            append_at_once(db, scope, messages, source)
+        else:
+            _store(db, scope, session, messages, source)
         if messages and batch.title is not None:
-            db.run("title_session", **batch.scope.columns(), title=batch.title)
-    return count
+            db.later("title_session", **scope.columns(), title=batch.title)
+    return sessions
 
 
 def unseen(

@@ -250,12 +250,11 @@ class _Writer:
 
     def flush(self) -> None:
         """Write what waits."""
-        batches: defaultdict[str, list[Batch]] = defaultdict(list)
+        batches: list[Batch] = []
         for (user, agent, session), turns in self._turns.items():
             scope = self._memory.scope(user=user, agent=agent, session=session)
-            batches[user].append(Batch(scope, [turn.message for turn in turns], turns[0].title))
-        for user, conversations in batches.items():
-            self._add(user, conversations)
+            batches.append(Batch(scope, [turn.message for turn in turns], turns[0].title))
+        self._add(batches)
         self._turns.clear()
         self._waiting = 0
         if self._puts:
@@ -269,11 +268,11 @@ class _Writer:
         self._report.added[kind] += added
         self._report.known[kind] += found - added
 
-    def _add(self, user: str, batches: Sequence[Batch]) -> None:
+    def _add(self, batches: Sequence[Batch]) -> None:
         """Write conversations; where one is refused, write them, or its messages, one by one."""
         messages = [(batch, message) for batch in batches for message in batch.messages]
         try:
-            added = self._memory.messages.add(user, batches, source="import")
+            stored = self._memory.messages.add(batches, source="import")
         except (InvalidError, ConflictError) as error:
             if len(messages) == 1:
                 self._report.skip(Skipped(f"message {messages[0][1].message_id}", str(error)))
@@ -282,9 +281,9 @@ class _Writer:
             if len(batches) == 1:
                 parts = [batch._replace(messages=[message]) for batch, message in messages]
             for part in parts:
-                self._add(user, [part])
+                self._add([part])
             return
-        self._count("messages", len(messages), added)
+        self._count("messages", len(messages), sum(one.added for one in stored))
 
     def _put(self, puts: Sequence[Put]) -> None:
         """Write entries whose keys are free; others are not overwritten."""

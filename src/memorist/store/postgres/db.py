@@ -131,6 +131,9 @@ class PostgresDb:
         self._send_waiting()
         return sum(it.count for it in sent)
 
+    def act_for(self, owner: str) -> None:
+        self.later("act_for", owner=owner)
+
     def next_seqs(self, count: int) -> Sequence[int]:
         return [row[0] for row in self.rows("next_seqs", count=count)]
 

@@ -112,6 +112,11 @@ SELECT set_config('role', :role, true), set_config('search_path', :search_path, 
 -- name: begin_briefly
 @begin, set_config('lock_timeout', '5s', true)
 
+-- As `begin_shared`, for the next user of a write for several.
+-- name: act_for
+SELECT set_config('memorist.owner', :owner, true),
+  pg_advisory_xact_lock_shared(hashtextextended(:owner, 1::bigint))
+
 -- name: set_time_left
 SELECT set_config('statement_timeout', :left_ms, true)
 

@@ -100,6 +100,9 @@ class SqliteDb:
         rows = self.rows(query, **values)
         return lambda: rows
 
+    def act_for(self, owner: str) -> None:
+        """Nothing: no row is hidden here."""
+
     def next_seqs(self, count: int) -> Sequence[int]:
         first: int = self.rows("next_seq")[0][0]
         return range(first, first + count)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from memorist.aio import in_thread
-from memorist.errors import ConflictError, InvalidError, NotFoundError
+from memorist.errors import ConflictError, InvalidError, NotFoundError, naming_item
 from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
 from memorist.records.message import LogEntry, Message, Remembered, Session, SessionSummary, Source
@@ -184,6 +184,20 @@ class AddMessagesBody(_NewMessages):
     messages: list[MessageBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
 
 
+class ConversationBody(schemas.SessionRequest):
+    """Messages of one user and session."""
+
+    session: str | None = Field(None, description="Without, the active one, or a new one.")
+    messages: list[MessageBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
+
+
+class RememberManyBody(schemas.RequestModel):
+    """Messages of several users and sessions, to store in one transaction."""
+
+    items: list[ConversationBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
+    source: Source | None = Field(None, description="Where the words came from.")
+
+
 class ReviseMessageBody(schemas.SessionRequest, MessageBody):
     """The new text of a message; the old one stays among its revisions."""
 
@@ -228,7 +242,27 @@ def add_messages(body: AddMessagesBody, caller: Caller) -> Remembered:
     return _remember(body, body.messages, caller)
 
 
+@operation("remember_many", status_code=201)
+def remember_many(body: RememberManyBody, caller: Caller) -> Page[Remembered]:
+    """Store messages of several users and sessions, all or none; in the order of the items.
+
+    Only an admin's key names users.
+    """
+    items = list[dict[str, Any]]()
+    for number, item in enumerate(body.items):
+        with naming_item(number, len(body.items)):
+            items.append(_said(item, item.messages, caller))
+    return Page(items=caller.memory.remember_many(items, source=body.source))
+
+
 def _remember(body: _NewMessages, inputs: Sequence[MessageBody], caller: Caller) -> Remembered:
+    return caller.memory.remember(**_said(body, inputs, caller), source=body.source)
+
+
+def _said(
+    body: schemas.SessionRequest, inputs: Sequence[MessageBody], caller: Caller
+) -> dict[str, Any]:
+    """The messages of a request, their user and session."""
     place = caller.place(body)
     messages = [message.to_message() for message in inputs]
     ids = [message.message_id for message in inputs if message.message_id is not None]
@@ -236,7 +270,7 @@ def _remember(body: _NewMessages, inputs: Sequence[MessageBody], caller: Caller)
         # A retry goes to the session that holds it: another one may be active by now.
         stored = caller.memory.messages.get(caller.scope(body), ids, limit=1)
         place["session"] = stored[0].session_id if stored else None
-    return caller.memory.remember(messages, **place, source=body.source)
+    return {**place, "messages": messages}
 
 
 @operation("list_messages", response_model=Page[StoredMessage], example=_STORED)
