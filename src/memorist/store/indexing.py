@@ -109,13 +109,14 @@ class Preparation:
                 f"the message has {size:,} bytes of text, and at most {most:,} are stored; "
                 "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
             )
-        traits, spans = traits_of(message, text), spans_of(text, start)
-        pieces = [Piece(start, stop, text[start:stop]) for start, stop in spans]
+        traits, spans, words = traits_of(message, text), spans_of(text, start), self.engine.words
+        about = ""
         if is_first and spans != EMPTY:
             about = f"{traits['speaker'] or ''} {date_words(traits['created_at'] // DAY)} "
-            pieces[0] = pieces[0]._replace(words=about + pieces[0].words)
-        words = self.engine.words
-        pieces = [Piece(at, end, words(owner, said)) for at, end, said in pieces]
+        pieces = list[Piece]()
+        for at, end in spans:
+            pieces.append(Piece(at, end, words(owner, about + text[at:end])))
+            about = ""
         return PreparedMessage(message, self.engine.pack(message), traits, pieces)
 
     def text(self, owner: str, text: str) -> list[Piece]:

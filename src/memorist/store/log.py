@@ -57,8 +57,10 @@ class SessionRow(NamedTuple):
     created_at: int
 
 
-def ensure_session(db: Db, scope: Scope, *, own: bool = False, adopt: bool = False) -> SessionRow:
-    """Lock the session that `scope` names, creating it if need be.
+def ensure_session(
+    db: Db, scope: Scope, *, own: bool = False, adopt: bool = False, locked: list[Row] | None = None
+) -> SessionRow:
+    """Lock the session that `scope` names, unless it is `locked`, creating it if need be.
 
     Rows that LangChain writes under the session's id are part of it if the id is our own, made
     this moment, or if the caller may `adopt` them. Any other caller may have read the id somewhere.
@@ -67,7 +69,7 @@ def ensure_session(db: Db, scope: Scope, *, own: bool = False, adopt: bool = Fal
     columns = scope.columns()
     if adopt and not db.rows("adopt_session", **columns)[0][0]:
         raise ConflictError("only a session whose id is a UUID that no other user has is adopted")
-    row = db.row("lock_session", **columns)
+    row = db.row("lock_session", **columns) if locked is None else next(iter(locked), None)
     if row is None:
         add_owner(db, scope)
         named = {**columns, "agent": scope.agent or "", "adopt": own or adopt}
@@ -198,7 +200,6 @@ class RepeatError(Exception):
     """Some of the messages are in this session already: append those that are not."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__()
         self.session_id = session_id
 
 
@@ -228,12 +229,7 @@ def append_at_once(
     """
     db.repeat = RepeatError(scope.session or "")
     said = [
-        {
-            **it.traits,
-            "message_id": id_of(it),
-            "source": source_of(it.message, source),
-            "message": it.content["message"],
-        }
+        {**it.traits, **it.content, "id": id_of(it), "source": source_of(it.message, source)}
         for it in messages
     ]
     pieces = [
@@ -267,12 +263,17 @@ def append_each(
     """
     sessions, scopes = [""] * len(batches), [batch.scope for batch, _ in batches]
     in_order = sorted((it.owner, it.session or "", place) for place, it in enumerate(scopes))
+    locks = dict[int, Callable[[], list[Row]]]()
+    for *_, place in in_order:  # first all of them, which is one round trip
+        db.act_for(scopes[place].owner)
+        locks[place] = db.later("lock_session", **scopes[place].columns())
     for *_, place in in_order:
         batch, messages = batches[place]
         with naming_item(place, len(batches)):
             db.act_for(batch.scope.owner)
             scope = _in_session(db, batch.scope)
-            session = ensure_session(db, scope)
+            locked = locks[place]() if batch.scope.session else None
+            session = ensure_session(db, scope, locked=locked)
         sessions[place] = scope.session or ""
         if messages and at_once:
             append_at_once(db, scope, messages, source)

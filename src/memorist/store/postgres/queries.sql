@@ -144,7 +144,7 @@ WITH home AS MATERIALIZED (
     AND (CAST(:agent AS text) IS NULL OR agent_name = :agent)
 ), said AS MATERIALIZED (
   SELECT nextval('message_seq') AS seq, h.key, h.agent_name, m.* FROM home h, ROWS FROM (
-    json_to_recordset(CAST(:said AS json)) AS (message_id text, role text, source text,
+    json_to_recordset(CAST(:said AS json)) AS (id text, role text, source text,
       created_at bigint, message text, speaker text, self_reference double precision,
       is_question integer, importance double precision)) WITH ORDINALITY AS m
     (message_id, role, source, at, message, speaker, self_reference, is_question, importance, place)

@@ -62,7 +62,7 @@ SELECT 1
 -- name: create_session
 INSERT INTO sessions (owner, session_hash, session_id, agent_name, created_at)
 VALUES (:owner, :session_hash, :session_id, :agent, :now)
-RETURNING key
+ON CONFLICT (owner, session_hash) DO NOTHING
 
 -- name: next_seq
 SELECT max(coalesce((SELECT max(id) FROM chat_message_history), 0), seq) + 1 FROM deleted_ids

@@ -397,7 +397,10 @@ def make_private(path: str) -> None:
 
 def inode(path: str) -> int:
     """The number of the file at a path; 0 where there is none."""
-    return os.stat(path).st_ino if os.path.exists(path) else 0
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def is_read_only(path: str) -> bool:
