@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -276,13 +275,18 @@ def view_keys(owner: str, text: str) -> list[int]:
 
 def word_keys(owner: str, words: Sequence[str]) -> list[int]:
     """A number for each occurrence of a word, made of the owner, the word and the count so far."""
-    from_owner, times, keys = bytes.fromhex(owner), Counter[str](), []
+    times, keys = dict[str, int](), list[int]()
     for word in words:
-        times[word] += 1
-        if times[word] <= MAX_TIMES:
-            digest = sha256(from_owner + f"{times[word]} {word}".encode()).digest()
-            keys.append(int.from_bytes(digest[:8], "big", signed=True))
+        times[word] = nth = times.get(word, 0) + 1
+        if nth <= MAX_TIMES:
+            keys.append(_word_key(owner, word, nth))
     return keys
+
+
+@functools.lru_cache(maxsize=16_384)
+def _word_key(owner: str, word: str, nth: int) -> int:
+    digest = sha256(bytes.fromhex(owner) + f"{nth} {word}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def _floats(values: Sequence[float]) -> list[float]:
