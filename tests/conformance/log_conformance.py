@@ -102,7 +102,9 @@ class LogConformance:
     def test_messages_of_several_users_are_stored_together_and_once(self, store: Store) -> None:
         scopes = [fresh_scope(), fresh_scope()]
         active = Scope(tenant=fresh_scope().tenant, user="grace", agent="tutor")
-        batches = [Batch(scope, [Message("user", "I like tea", message_id="t")]) for scope in scopes]
+        batches = [
+            Batch(scope, [Message("user", "I like tea", message_id="t")]) for scope in scopes
+        ]
         batches.append(Batch(active, [Message("user", "I like rain", message_id="r")], "Weather"))
         again = batches[0]._replace(messages=[*batches[0].messages, Message("user", "and cake")])
         assert [one.added for one in store.append_each(batches)] == [1, 1, 1]
