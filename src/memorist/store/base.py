@@ -263,8 +263,8 @@ class Store:
                 continue
             if fresh is given:
                 return appended
-            seqs.update(zip(map(log.id_of, fresh), appended.seqs, strict=True))
-            return replace(appended, seqs=tuple(seqs[id_] for id_ in map(log.id_of, given)))
+            seqs.update(zip([it.id for it in fresh], appended.seqs, strict=True))
+            return replace(appended, seqs=tuple(seqs[it.id] for it in given))
 
     def _append_known(
         self, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None

@@ -48,6 +48,10 @@ class PreparedMessage(NamedTuple):
     traits: dict[str, Any]  # the columns that its passages share
     pieces: list[Piece]
 
+    @property
+    def id(self) -> str:
+        return self.message.message_id
+
 
 def likely_speaker(message: Message, text: str) -> str | None:
     """Who seems to speak: the message's name, or the one a transcript's line begins with.

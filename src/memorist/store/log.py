@@ -100,8 +100,7 @@ def open_session(
     _, agent, created_at = ensure_session(db, home, own=new, adopt=adopt)
     named = {"owner": scope.owner, "user_id": scope.user, "agent": agent, "session_id": chosen}
     db.run("activate_session", **named, now=db.now)
-    home = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
-    return Session(scope=home, created_at=from_micros(created_at))
+    return Session(scope=_home(scope, agent, chosen), created_at=from_micros(created_at))
 
 
 def active(db: Db, scope: Scope) -> Session | None:
@@ -229,7 +228,7 @@ def append_at_once(
     """
     db.repeat = RepeatError(scope.session or "")
     said = [
-        {**it.traits, **it.content, "id": id_of(it), "source": source_of(it.message, source)}
+        {**it.traits, **it.content, "id": it.id, "source": source_of(it.message, source)}
         for it in messages
     ]
     pieces = [
@@ -257,11 +256,9 @@ def append_each(
     *,
     at_once: bool = False,
 ) -> list[str]:
-    """Store messages of several users and sessions, all of them new; return their sessions.
-
-    They are locked in one order, so that no two writers wait for each other.
-    """
+    """Store messages of several users and sessions, all of them new; return their sessions."""
     sessions, scopes = [""] * len(batches), [batch.scope for batch, _ in batches]
+    # Locked in one order, so that no two writers wait for each other.
     in_order = sorted((it.owner, it.session or "", place) for place, it in enumerate(scopes))
     locks = dict[int, Callable[[], list[Row]]]()
     for *_, place in in_order:  # first all of them, which is one round trip
@@ -273,8 +270,7 @@ def append_each(
             db.act_for(batch.scope.owner)
             scope = _in_session(db, batch.scope)
             locked = locks[place]() if batch.scope.session else None
-            session = ensure_session(db, scope, locked=locked)
-        sessions[place] = scope.session or ""
+            session, sessions[place] = ensure_session(db, scope, locked=locked), scope.session or ""
         if messages and at_once:
             append_at_once(db, scope, messages, source)
         else:
@@ -306,10 +302,6 @@ def unseen(
         if entry is not None:
             seqs[id_] = entry.seq
     return seqs, list(fresh.values())
-
-
-def id_of(prepared: PreparedMessage) -> str:
-    return prepared.message.message_id
 
 
 def _is_same(stored: Message, message: Message) -> bool:
@@ -407,7 +399,7 @@ def text_from(
 
 def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     """Replace the message with this id; what it said before stays among its revisions."""
-    entry = _only(db, scope, id_of(prepared))
+    entry = _only(db, scope, prepared.id)
     session = ensure_session(db, scope.within(session=entry.session_id))
     db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=db.now)
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
@@ -569,7 +561,7 @@ def write_messages(
             "seq": seq,
             "owner": scope.owner,
             "session": session,
-            "message_id": id_of(prepared),
+            "message_id": prepared.id,
             "role": prepared.message.role,
             "source": source,
             "created_at": prepared.traits["created_at"],

@@ -121,7 +121,7 @@ class WatchedConnection(psycopg.Connection[Row]):
     ) -> Iterator[SentStatement | Parsed]:
         """Send a statement, and first what makes the server parse it; say what is answered."""
         line, how = self.pgconn, {"result_format": int(statement.binary)}
-        if not statement.prepare:
+        if not statement.prepare or self.prepare_threshold is None:
             line.send_query_params(key[0], values or None, key[1], formats, **how)
             yield statement
             return
