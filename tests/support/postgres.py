@@ -27,16 +27,19 @@ import pwd
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import psycopg
 from psycopg import sql
+
+from tests.support.waiting import until
 
 URL_VARIABLE = "MEMORIST_TEST_POSTGRES_URL"
 ADVICE = (
@@ -62,6 +65,7 @@ pid=$(head -n 1 "$0/data/postmaster.pid") && kill -QUIT "$pid"
 while kill -0 "$pid"; do sleep 0.1; done
 rm -rf "$0"
 """
+FOLLOWED = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
 VECTOR_SOURCES = {"debian": "trixie main", "ubuntu": "noble universe"}
 
 _connect = functools.partial(psycopg.connect, autocommit=True, connect_timeout=10)
@@ -95,6 +99,43 @@ class Server:
     def start(self) -> None:
         """Start a stopped server again: same port, same data."""
         self._control("start")
+
+    def kill(self) -> None:
+        """Kill the server as a power cut would; it is gone when nothing answers at its port."""
+        os.kill(self.processes()[0], signal.SIGKILL)
+
+    def processes(self) -> list[int]:
+        """The server's process and its children."""
+        first = (self._folder / "data/postmaster.pid").read_text().split()[0]
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True)
+        pairs = [line.split() for line in listed.stdout.splitlines()]
+        return [int(first), *(int(pid) for pid, parent in pairs if parent == first)]
+
+    def add_standby(self, port: int | None = None) -> Server:
+        """A copy that follows this server: what is acknowledged from now on is on both."""
+        port = port or _free_port()
+        folder = Path(tempfile.mkdtemp(prefix="cluster-", dir=_base()))
+        if SERVER_USER:
+            shutil.chown(folder, SERVER_USER)
+        parts = urlsplit(self.url)
+        url = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{port}").geturl()
+        standby = replace(self, url=url, _folder=folder, _guard=_start_guard(folder), _databases=[])
+        atexit.register(standby.close)
+        tool, data = _installations()[0] / "pg_basebackup", folder / "data"
+        _run(tool, "-D", data, "-R", "-c", "fast", "-d", self.url, user=SERVER_USER)
+        with (data / "postgresql.auto.conf").open("a") as settings:
+            settings.write(f"port = {port}\n")
+        standby.start()
+        with _connect(self.url) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+            until(lambda: connection.execute(FOLLOWED).fetchall())
+            connection.execute("CHECKPOINT")  # by the process that makes commits wait
+        return standby
+
+    def promote(self) -> None:
+        """Make a standby a server of its own."""
+        self._control("promote")
 
     def _control(self, *arguments: str) -> None:
         if self._programs is None:
