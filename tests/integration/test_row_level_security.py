@@ -16,7 +16,6 @@ from memorist.records.entry import Put
 from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store.postgres.db import word_keys
 from memorist.store.postgres.store import PostgresStore
 from tests.conformance.worlds import worded
 from tests.support.postgres import Server
@@ -78,9 +77,9 @@ def _count(connection: psycopg.Connection[tuple[int]], table: str, owner: str | 
 def test_a_query_without_its_where_sees_one_users_rows(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         tables = [name for (name,) in connection.execute(GUARDED)]
-        assert len(tables) == 25
-        # Nobody is active, nothing was done by hand; the last shows what is asked for, and no more.
-        for table in set(tables) - {"user_agent_active_sessions", "kept_views", "passage_words"}:
+        assert len(tables) == 26
+        # Nobody is active, nothing was done by hand, and few words wait to be placed.
+        for table in set(tables) - {"user_agent_active_sessions", "kept_views", "postings"}:
             row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
             assert row is not None
             assert _count(connection, table, ALICE.owner) == row[0] // 2 > 0, table
@@ -106,26 +105,17 @@ def test_a_query_without_its_where_changes_one_users_rows(url: str) -> None:
 
 
 def test_words_are_found_in_the_owners_passages_however_they_are_asked_for(url: str) -> None:
-    def found(connection: psycopg.Connection[tuple[int]], *keys: int) -> int:
-        asked = " ".join(map(str, keys))
-        connection.execute("SELECT set_config('memorist.words', %s, true)", (asked,))
-        row = connection.execute("SELECT count(*) FROM passage_words").fetchone()
-        assert row is not None
-        return row[0]
-
-    [hers], [his] = word_keys(ALICE.owner, ["secret"]), word_keys(BOB.owner, ["secret"])
+    ask = "SELECT length(places) FROM places_of(%s, ARRAY['secret'], ARRAY['secret'], 99, 99)"
     with psycopg.connect(url) as connection:
         connection.execute("SET LOCAL ROLE memorist_app")
-        assert found(connection, hers, his) == 0
+        assert connection.execute(ask, (ALICE.owner,)).fetchall() == []
         connection.execute("SELECT set_config('memorist.owner', %s, true)", (ALICE.owner,))
-        assert found(connection) == 0
-        assert found(connection, his) == 0
-        assert found(connection, hers) == found(connection, hers, his) == 4
-        ask = "SELECT word_postings(%s, ARRAY['secret'], ARRAY['secret'], 99)"
-        assert connection.execute(ask, (BOB.owner,)).fetchall() == []
-        assert len(connection.execute(ask, (ALICE.owner,)).fetchall()) == 1
-        assert connection.execute("DELETE FROM passage_words").rowcount == 0
-        assert connection.execute("UPDATE passage_words SET words = '{}'").rowcount == 0
+        for _ in ("while they wait", "when they are placed"):
+            assert connection.execute(ask, (BOB.owner,)).fetchall() == []
+            assert connection.execute(ask, (ALICE.owner,)).fetchall() == [(5 * 8,)]
+            for owner in (ALICE.owner, BOB.owner):
+                connection.execute("SELECT place_words(%s, 1)", (owner,))
+        assert connection.execute("SELECT DISTINCT owner FROM postings").rowcount == 1
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("INSERT INTO passage_words VALUES (%s, 1, '{}')", (BOB.owner,))
 
@@ -134,8 +124,11 @@ def test_words_are_found_by_their_index_also_by_those_whom_security_binds(url: s
     with psycopg.connect(url) as connection:
         connection.execute("SET LOCAL enable_seqscan = off")  # there are too few rows to need it
         connection.execute("SET LOCAL ROLE memorist_app")
-        plan = connection.execute("EXPLAIN SELECT id FROM passage_words").fetchall()
-        assert "passages_by_word" in str(plan)
+        ask = f"EXPLAIN SELECT places FROM postings WHERE owner = '{ALICE.owner}' AND word = 1"
+        assert "owner = " in str(plan := connection.execute(ask).fetchall())
+        assert "word = " in str([line for (line,) in plan if "Index Cond" in line])
+        ask = f"EXPLAIN SELECT id FROM passage_words WHERE owner = '{ALICE.owner}' AND NOT placed"
+        assert "words_waiting" in str(connection.execute(ask).fetchall())
 
 
 def test_the_setting_does_not_outlive_its_transaction(url: str) -> None:

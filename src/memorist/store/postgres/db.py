@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
 EVERY_POSTING = 2**31 - 1
+VIEW_PLACES = 2**62  # beyond which the places of derived records lie, as in `place_of`
 LONGEST_START = 12  # letters of a word that it is found by while it is typed
 COUNTED_ANEW = 1_000  # up to so many records, they are counted for every question
 
@@ -150,40 +151,38 @@ class PostgresDb:
     def postings(
         self, owner: str, terms: Sequence[Term], *, every: bool = False
     ) -> dict[Term, Ids]:
-        most = EVERY_POSTING if every else MAX_POSTINGS
         words, stems = ["".join(term) for term in terms], [term_stem(term) for term in terms]
-        postings: dict[Term, Ids] = {}
-        total = 0
-        lists = self._postings(owner, words, stems, most)
-        for term, ids in sorted(zip(terms, lists, strict=True), key=lambda it: len(it[1])):
-            total += len(ids)
-            if total > most and total > len(ids):
-                break  # the terms that are left occur nearly everywhere
-            postings[term] = ids
-        return postings
+        most = EVERY_POSTING if every else MAX_POSTINGS
+        lists = self._postings(owner, words, stems, most, most)
+        # The terms that are left out occur nearly everywhere.
+        return {term: ids for term, ids in zip(terms, lists, strict=True) if ids is not None}
 
     def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         import numpy as np
 
         near = list(stems[:MAX_SYNONYMS])
-        lists = map(np.unique, self._postings(owner, near, near, most + 1))
+        lists = map(np.unique, self._all_postings(owner, near, most + 1))
         return {stem: ids for stem, ids in zip(near, lists, strict=True) if len(ids) <= most}
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
-        postings = self._postings(scope.owner, list(stems), list(stems), MAX_POSTINGS)
+        postings = self._all_postings(scope.owner, list(stems), MAX_POSTINGS)
         lists = [dict.fromkeys(each[each < 0].tolist()) for each in postings]
         ids = [id_ for each in lists for id_ in each]
         own = set(self.rows("memory_passages", **scope.columns(), ids=ids))
         return filter(None, ([id_ for id_ in each if (id_,) in own][:most] for each in lists))
 
-    def _postings(self, owner: str, words: list[str], stems: list[str], most: int) -> list[Ids]:
-        """The passages of each word, rising."""
-        named = {"words": words, "stems": stems}
-        rows: dict[int, bytes] = dict(self.rows("postings", owner=owner, **named, most=most))
-        lists = [_ids(rows.get(number)) for number in range(1, len(words) + 1)]
-        for ids in lists:
-            ids.sort()
-        return lists
+    def _all_postings(self, owner: str, words: list[str], most: int = EVERY_POSTING) -> list[Ids]:
+        return [ids for ids in self._postings(owner, words, words, most) if ids is not None]
+
+    def _postings(
+        self, owner: str, words: list[str], stems: list[str], most: int, in_all: int = EVERY_POSTING
+    ) -> list[Ids | None]:
+        """The passages of each word, rising; None from where the rarest have enough together."""
+        named = {"owner": owner, "words": words, "stems": stems, "most": most, "in_all": in_all}
+        sent = self._send(SentStatement(QUERIES["postings"], named, binary=True))
+        found: dict[int, bytes | None] = dict(sent.fetchall())
+        sent_places = [found.get(number, b"") for number in range(1, len(words) + 1)]
+        return [None if places is None else _passages(places) for places in sent_places]
 
     def matches(
         self, owner: str, words: Sequence[str], last: Sequence[str], most: int
@@ -191,11 +190,9 @@ class PostgresDb:
         import numpy as np
 
         ends = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
-        keys = [*(f"={word}" for word in words), *ends]
-        lists = self._postings(owner, keys, keys, MAX_POSTINGS)
+        lists = self._all_postings(owner, [*(f"={word}" for word in words), *ends])
         held = [*lists[: len(words)], *([np.concatenate(lists[len(words) :])] if ends else [])]
-        rare = [ids for ids in held if len(ids) < MAX_POSTINGS] or held[:1]
-        found: list[int] = functools.reduce(np.intersect1d, rare)[:most].tolist()
+        found: list[int] = functools.reduce(np.intersect1d, held)[:most].tolist()
         return found
 
     def count_records(self, owner: str) -> int:
@@ -291,6 +288,16 @@ def _word_key(owner: str, word: str, nth: int) -> int:
 
 def _floats(values: Sequence[float]) -> list[float]:
     return [float(value) for value in values]
+
+
+def _passages(places: bytes) -> Ids:
+    """The ids of places, rising: those of derived records lie beyond all messages."""
+    import numpy as np
+
+    ids = np.frombuffer(places, ">i8").astype(np.int64)
+    ids = np.where(ids > VIEW_PLACES, VIEW_PLACES - ids, ids)
+    ids.sort(kind="stable")  # fast, since it is made of a few that rise
+    return ids
 
 
 def _ids(sent: bytes | None) -> Ids:

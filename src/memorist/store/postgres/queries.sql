@@ -194,8 +194,8 @@ INSERT INTO passage_words (owner, id, words)
 VALUES (:owner, :id, CAST(:words AS bigint[]))
 
 -- name: postings
-SELECT w.number, word_postings(CAST(:owner AS uuid), ARRAY[w.word], ARRAY[w.stem], :most)
-FROM unnest(CAST(:words AS text[]), CAST(:stems AS text[])) WITH ORDINALITY AS w (word, stem, number)
+SELECT term, places FROM places_of(CAST(:owner AS uuid), CAST(:words AS text[]), CAST(:stems AS text[]),
+  :most, :in_all)
 
 -- name: memory_passages
 SELECT p.id FROM passages p

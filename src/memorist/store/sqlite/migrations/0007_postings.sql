@@ -1,0 +1,1 @@
+-- Nothing here: PostgreSQL keeps the passages of each word in rows of its own. The numbers go together.

@@ -1,0 +1,118 @@
+"""PostgreSQL's lists of the passages of each word: filled in portions, emptied with what goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.postgres import store as engine
+from memorist.store.postgres.db import _ids, word_keys
+from memorist.store.postgres.store import PostgresStore
+from tests.conformance.worlds import worded
+
+ADA = Scope(user="ada", session="s")
+BEN = Scope(user="ben", session="s")
+COUNT = 700
+
+
+@pytest.fixture
+def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url, autocommit=True) as opened:
+        yield opened
+
+
+def place(connection: psycopg.Connection[Any], scope: Scope) -> None:
+    connection.execute("SELECT place_words(%s, 1)", (scope.owner,))
+
+
+def held(connection: psycopg.Connection[Any], scope: Scope, word: str = "") -> int:
+    """How often a word, or all words, stand in the lists and among the passages that wait."""
+    named = {"owner": scope.owner, "keys": word_keys(scope.owner, [word]), "every": not word}
+    row = connection.execute(
+        "SELECT (SELECT coalesce(sum(length(places)) / 8, 0)::bigint FROM postings"
+        "  WHERE owner = %(owner)s AND (%(every)s OR word = ANY(%(keys)s)))"
+        " + (SELECT count(*) FROM passage_words, unnest(words) AS word"
+        "  WHERE owner = %(owner)s AND NOT placed AND (%(every)s OR word = ANY(%(keys)s)))",
+        named,
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def say(store: PostgresStore, scope: Scope, *numbers: int) -> None:
+    said = [Message("user", f"pelican number{n}", message_id=f"m{n}") for n in numbers]
+    store.append(scope, said)
+
+
+def test_words_are_found_while_passages_wait_and_when_they_are_placed_in_any_order(
+    postgres_url: str, connection: psycopg.Connection[Any]
+) -> None:
+    with PostgresStore(postgres_url) as store:
+        say(store, ADA, *range(COUNT))
+        say(store, BEN, 0)
+        later = "UPDATE passage_words SET placed = true WHERE NOT placed AND id / 1048576 % 3 = 0"
+        connection.execute(later)  # these are left to the second turn
+        place(connection, ADA)
+        connection.execute("UPDATE passage_words SET placed = false WHERE id / 1048576 % 3 = 0")
+        place(connection, ADA)
+        say(store, ADA, COUNT)
+        parts = "SELECT max(length(places)), count(*) FROM postings WHERE word = ANY(%s)"
+        keys = word_keys(ADA.owner, ["pelican"])
+        [(longest, rows)] = connection.execute(parts, (keys,)).fetchall()
+        assert longest <= 8_000
+        assert rows > 1
+        assert len(worded(store, ADA, [("pelican",)], limit=2_000)) == COUNT + 1
+        assert len(worded(store, ADA, [("number7",)], limit=9)) == 1
+        assert len(worded(store, ADA, [(f"number{COUNT}",)], limit=9)) == 1
+        assert len(worded(store, BEN, [("pelican",)], limit=9)) == 1
+
+
+def test_what_is_forgotten_leaves_no_place_behind(
+    postgres_url: str, connection: psycopg.Connection[Any]
+) -> None:
+    with PostgresStore(postgres_url) as store:
+        say(store, ADA, *range(COUNT))
+        place(connection, ADA)
+        say(store, ADA, COUNT)
+        say(store, BEN, 1)
+        place(connection, BEN)
+        for number in (7, COUNT):
+            assert held(connection, ADA, f"number{number}") == 1
+            store.forget(ADA, message_id=f"m{number}")
+            assert held(connection, ADA, f"number{number}") == 0
+        assert held(connection, ADA, "pelican") == COUNT - 1
+        store.revise(ADA, Message("user", "heron", message_id="m8"))
+        assert held(connection, ADA, "number8") == 0
+        assert held(connection, ADA, "heron") == 1
+        store.forget(ADA.whole_user())
+        assert held(connection, ADA) == 0
+        assert held(connection, BEN, "pelican") == 1
+        gone = "SELECT count(*) FROM passage_words WHERE owner = %s"
+        assert connection.execute(gone, (ADA.owner,)).fetchone() == (0,)
+
+
+def test_a_store_of_the_schema_before_is_found_by_its_words_by_old_and_new_servers(
+    postgres_url: str, connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = engine.MIGRATIONS
+    monkeypatch.setattr(engine, "MIGRATIONS", shipped[:6])
+    old = "SELECT word_postings(%s, ARRAY['pelican'], ARRAY['pelican'], 60000)"
+    with PostgresStore(postgres_url) as store:
+        say(store, ADA, *range(COUNT))
+        connection.execute("SELECT set_config('memorist.owner', %s, false)", (ADA.owner,))
+        connection.execute("SET ROLE memorist_app")
+        [before] = connection.execute(old, (ADA.owner,)).fetchall()
+    monkeypatch.setattr(engine, "MIGRATIONS", shipped)
+    with PostgresStore(postgres_url) as store:
+        [after] = connection.execute(old, (ADA.owner,)).fetchall()
+        assert sorted(_ids(after[0])) == sorted(_ids(before[0]))
+        connection.execute("RESET ROLE")
+        assert len(worded(store, ADA, [("pelican",)], limit=2_000)) == COUNT
+        assert held(connection, ADA, "pelican") == COUNT
+        store.forget(ADA, message_id="m7")
+        assert held(connection, ADA, "number7") == 0
