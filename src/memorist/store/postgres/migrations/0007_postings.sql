@@ -58,24 +58,31 @@ BEGIN
   END IF;
 END $$;
 
--- The row of a word that holds a place, if it is there.
-CREATE FUNCTION part_of(for_owner uuid, for_word bigint, place bigint) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-  SELECT part FROM postings WHERE owner = for_owner AND word = for_word
-    AND part BETWEEN CASE WHEN place > 4611686018427387904 THEN 4611686018427387904 ELSE 0 END AND place
-  ORDER BY part DESC LIMIT 1
-$$;
+-- For places that do not come in order, as those of a message that was changed.
 CREATE FUNCTION merged(held bytea, added bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN substr(held, length(held) - 7) < substr(added, 1, 8) THEN held || added ELSE (
-    SELECT string_agg(place, '' ORDER BY place) FROM (
-      SELECT DISTINCT substr(held || added, n, 8) AS place
-      FROM generate_series(1, length(held || added), 8) AS n) AS each) END
+  SELECT string_agg(place, '' ORDER BY place) FROM (
+    SELECT DISTINCT substr(held || added, n, 8) AS place
+    FROM generate_series(1, length(held || added), 8) AS n) AS each
 $$;
-CREATE FUNCTION without(held bytea, gone bytea[]) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-  SELECT coalesce(string_agg(place, '' ORDER BY place), '') FROM (
-    SELECT substr(held, n, 8) AS place FROM generate_series(1, length(held), 8) AS n
-    EXCEPT SELECT unnest(gone)) AS kept
-$$;
+CREATE FUNCTION without(held bytea, gone bytea[]) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  place bytea;
+  at integer;
+  further integer;
+BEGIN
+  FOREACH place IN ARRAY gone LOOP
+    at := 0;
+    LOOP
+      further := position(place IN substr(held, at + 1));
+      at := at + further;
+      EXIT WHEN further = 0 OR at % 8 = 1;  -- it may also lie across two
+    END LOOP;
+    IF further > 0 THEN
+      held := substr(held, 1, at - 1) || substr(held, at + 8);
+    END IF;
+  END LOOP;
+  RETURN held;
+END $$;
 
 -- Place passages that wait, if there are so many. One transaction at a time does that for an owner;
 -- those that another is deleting are left to it.
@@ -97,7 +104,10 @@ BEGIN
     SELECT word, place, part, place > 4611686018427387904 AS is_view,
       (row_number() OVER (PARTITION BY word, part, place > 4611686018427387904 ORDER BY place) - 1) / 250
         AS row
-    FROM moved, unnest(words) AS word, part_of(for_owner, word, place) AS part
+    FROM moved, unnest(words) AS w (word), LATERAL (
+        SELECT (SELECT p.part FROM postings p WHERE p.owner = for_owner AND p.word = w.word AND p.part
+          BETWEEN CASE WHEN place > 4611686018427387904 THEN 4611686018427387904 ELSE 0 END AND place
+          ORDER BY p.part DESC LIMIT 1) AS part OFFSET 0) AS home
   ), added AS MATERIALIZED (
     SELECT word, part, row, min(place) AS first, string_agg(int8send(place), '' ORDER BY place) AS places
     FROM numbered GROUP BY word, part, is_view, row
@@ -108,7 +118,9 @@ BEGIN
   FROM added a LEFT JOIN LATERAL (
     SELECT length(places) >= 2000 AND substr(places, length(places) - 7) < substr(a.places, 1, 8) AS is_full
     FROM postings WHERE owner = for_owner AND word = a.word AND part = a.part) AS h ON true
-  ON CONFLICT (owner, word, part) DO UPDATE SET places = merged(p.places, excluded.places);
+  ON CONFLICT (owner, word, part) DO UPDATE SET places =
+    CASE WHEN substr(p.places, length(p.places) - 7) < substr(excluded.places, 1, 8)
+    THEN p.places || excluded.places ELSE merged(p.places, excluded.places) END;
 END $$;
 
 -- Who embeds passages places them; where nobody does, who adds one to very many.
@@ -194,7 +206,10 @@ BEGIN
       RETURNING place_of(w.id) AS place, w.words, w.placed
     ), leaving AS (
       SELECT word, part, array_agg(int8send(place)) AS places
-      FROM unworded, unnest(words) AS word, part_of(theirs, word, place) AS part
+      FROM unworded, unnest(words) AS w (word), LATERAL (
+        SELECT (SELECT p.part FROM postings p WHERE p.owner = theirs AND p.word = w.word AND p.part
+          BETWEEN CASE WHEN place > 4611686018427387904 THEN 4611686018427387904 ELSE 0 END AND place
+          ORDER BY p.part DESC LIMIT 1) AS part OFFSET 0) AS home
       WHERE placed AND part IS NOT NULL GROUP BY word, part
     ), cut AS (
       UPDATE postings p SET places = without(p.places, l.places) FROM leaving l
