@@ -1,3 +1,4 @@
+-- beside: 6
 -- The passages of each word, some 250 in a row, so that a search reads few rows. A passage is a
 -- place of eight bytes: its id, or for a derived record what lies beyond all messages, later ones
 -- further. Rows of a word follow one another: each holds places from `part` up to the next row's.
@@ -14,7 +15,7 @@ CREATE FUNCTION place_of(passage bigint) RETURNS bigint LANGUAGE sql IMMUTABLE A
   SELECT CASE WHEN passage < 0 THEN 4611686018427387904 - passage ELSE passage END
 $$;
 
--- Meanwhile writes wait, and recall goes on, unless security binds this role.
+-- Meanwhile nobody may write.
 LOCK TABLE passage_words IN SHARE ROW EXCLUSIVE MODE;
 DO $$
 BEGIN
