@@ -14,7 +14,8 @@ from mcp import ClientSession
 from mcp.client.stdio import stdio_client
 from typer.testing import CliRunner, Result
 
-from memorist import ConfigError
+from memorist import ConfigError, client
+from memorist.cli import options, upkeep
 from memorist.cli.main import app
 from tests.support.http_server import Served
 from tests.support.mcp_servers import over_stdio, structured
@@ -27,6 +28,9 @@ def run(served: Served, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
     """Run a command as a user of the server, one for each test, with a key of theirs."""
     for name in [name for name in os.environ if name.startswith("MEMORIST_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setattr(client, "GRACE_S", 60)  # whatever else the machine does
+    monkeypatch.setattr(options, "CATCH_UP_SECONDS", 60)
+    monkeypatch.setattr(upkeep, "DEADLINE_MS", 60_000)
     user = request.node.name
     monkeypatch.setenv("MEMORIST_URL", served.url)
     monkeypatch.setenv("MEMORIST_KEY", served.key(user))

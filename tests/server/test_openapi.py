@@ -23,7 +23,7 @@ from memorist.server.http.app import Limits, build_app
 from tests.server.test_routes_described import DOCUMENT
 from tests.support.http_server import Served, serving
 
-EXAMPLES = 200 if os.environ.get("MEMORIST_PROVE") else 10
+EXAMPLES = 200 if os.environ.get("MEMORIST_PROVE") else 4
 Ids = dict[str, list[str]]
 ADMINS = ("/api/keys", "/metrics")
 # A document cannot say all that a request must be: that a cursor came from a page, or a text says

@@ -12,7 +12,8 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 
 import memorist
-from memorist import Memory, Window
+from memorist import Memory, Window, client
+from memorist.agents import toolbox
 from memorist.agents.langchain import MemoristChatMessageHistory
 from memorist.agents.langgraph import MemoristStore
 from memorist.agents.middleware import MemoristMiddleware
@@ -32,7 +33,10 @@ def at_hand(tmp_path: Path) -> Iterator[Memory]:
 
 
 @pytest.fixture
-def remote(at_hand: Memory) -> Iterator[Memory]:
+def remote(at_hand: Memory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    """A server's memory, for which agents wait as long as a busy machine takes."""
+    monkeypatch.setattr(client, "GRACE_S", 60)
+    monkeypatch.setattr(toolbox, "DEADLINE_MS", 60_000)
     app = build_app(at_hand, Guard.local("default", "ada"), Limits(requests_per_s=0))
     with serving(app) as url, memorist.connect(url) as memory:
         yield memory
@@ -46,7 +50,7 @@ def test_the_middleware_stores_recalls_and_goes_on(at_hand: Memory, remote: Memo
     at_hand.remember("My boat is called Swan.", user="ada", session="before")
     at_hand.notes(user="ada").append("- likes short answers")
     model = ScriptedChatModel(["Swan.", "As I said, Swan."])
-    ours = MemoristMiddleware(remote, user="ada", session="talk", deadline_ms=None)
+    ours = MemoristMiddleware(remote, user="ada", session="talk", deadline_ms=None, patience_s=60)
     agent: Any = create_agent(model, middleware=[ours])
     for question in ("What is my boat called?", "Again?"):
         result = agent.invoke({"messages": [HumanMessage(question)]})
@@ -77,7 +81,9 @@ def test_a_long_conversation_is_summarised_on_the_server(at_hand: Memory, remote
 
 def test_an_agent_streams_its_reply_into_the_log(at_hand: Memory, remote: Memory) -> None:
     model = ScriptedChatModel(["It is a fine day."])
-    agent = ReactAgent(model, remote, user="ada", store_partial_replies=True, patience_s=60)
+    agent = ReactAgent(
+        model, remote, user="ada", store_partial_replies=True, deadline_ms=None, patience_s=60
+    )
     *_, response = agent.stream("How is it?", "talk", asked_id="q", next_reply=0)
     assert response.warnings == ()  # type: ignore[union-attr]
     assert texts(at_hand, "talk") == ["How is it?", "It is a fine day."]

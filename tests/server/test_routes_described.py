@@ -7,18 +7,15 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from fastapi import FastAPI
 
-import memorist.server.http.app  # noqa: F401 - which adds all routes
-from memorist.server.http.openapi import PROBLEMS, describe
-from memorist.server.http.routing import router
+from memorist import Memory
+from memorist.server.chat import ChatRuntime
+from memorist.server.http.app import Limits, _routes
 
 
 def _document() -> dict[str, Any]:
-    app = FastAPI(title="Memorist", version="0", responses=PROBLEMS)
-    app.include_router(router)
-    describe(app)
-    return app.openapi()
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
+        return _routes(memory, ChatRuntime(), False, Limits()).openapi()
 
 
 DOCUMENT = _document()

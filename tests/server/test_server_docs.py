@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +21,17 @@ def document(served: Served) -> Any:
     return httpx.get(f"{served.url}/openapi.json").json()
 
 
-def test_the_lines_of_python_work(served: Served) -> None:
+def test_the_lines_of_python_work(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code.replace("http://127.0.0.1:7077", served.url)],
-        env={**os.environ, "MEMORIST_KEY": served.key("me")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "I moved to Berlin in March. No more Munich commutes!\n"
+    assert '"http://127.0.0.1:7077"' in code
+    assert ', user="me").hits' in code
+    code = code.replace("http://127.0.0.1:7077", served.url)
+    code = code.replace(', user="me").hits', ', user="me", deadline_ms=None).hits')
+    monkeypatch.setenv("MEMORIST_KEY", served.key("me"))
+    exec(code, {})  # noqa: S102 - the page's own lines
+    assert capsys.readouterr().out == "I moved to Berlin in March. No more Munich commutes!\n"
 
 
 def test_the_requests_of_the_page_are_answered(served: Served) -> None:

@@ -32,6 +32,7 @@ _MEANINGS = {
     503: "The store is busy or away; wait for Retry-After.",
     507: "The disk is full; what was stored is safe.",
 }
+_document: dict[str, Any] = {}  # takes a second to make, and is the same for every app
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 PROBLEMS: Responses = {
     status: {"description": meaning, "content": _CONTENT} for status, meaning in _MEANINGS.items()
@@ -55,13 +56,12 @@ def describe(app: FastAPI) -> None:
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
+        if not _document:
             document = generate()
-            schemas = document.setdefault("components", {}).setdefault("schemas", {})
-            schemas["Problem"] = Problem.model_json_schema()
+            document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
             _correct(document)
-            app.openapi_schema = document
-        return app.openapi_schema
+            _document.update(document)
+        return _document
 
     app.openapi = openapi  # type: ignore[method-assign]
 
