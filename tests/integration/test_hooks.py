@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from memorist import Memory
+from memorist.cli import hook
 from memorist.cli.hook import ACTIONS, HEADER
 from memorist.cli.main import app
 from memorist.errors import ConfigError
@@ -36,6 +37,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hook, "RECALL_MS", None)  # whatever else the machine does
+    monkeypatch.setattr(hook, "EXTRACT_S", 60.0)
     return tmp_path
 
 
@@ -49,9 +52,12 @@ def command_of(settings: Path, event: str) -> list[str]:
     return shlex.split(written[-1]["hooks"][0]["command"])
 
 
-def run(command: list[str], event: object) -> str:
-    """What a hook tells Claude Code; it must not fail."""
+def run(command: list[str], event: object, *, afresh: bool = False) -> str:
+    """What a hook tells Claude Code; it must not fail. `afresh` runs the very command."""
     text = event if isinstance(event, bytes) else json.dumps(event).encode()
+    if not afresh:
+        assert command[:3] == [sys.executable, "-m", "memorist.cli.hook"]
+        return hook.main(command[3:], text)
     done = subprocess.run(command, input=text, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode()
@@ -113,12 +119,12 @@ def test_a_conversation_is_stored_once_and_comes_back_in_the_next(home: Path) ->
     ended: dict[str, Any] = {"session_id": "s-1", "transcript_path": str(transcript)}
     for event in ("Stop", "Stop", "PreCompact"):
         asked = {"hook_event_name": event, **ended}
-        assert run(command_of(settings, event), asked) == ""
+        assert run(command_of(settings, event), asked, afresh=event == "PreCompact") == ""
     transcript.write_text("".join((*told, line(3, "user", "Thanks."))))
     assert run(command_of(settings, "Stop"), {"hook_event_name": "Stop", **ended}) == ""
 
     started = {"hook_event_name": "SessionStart", "session_id": "s-2", "source": "startup"}
-    context = run(command_of(settings, "SessionStart"), started)
+    context = run(command_of(settings, "SessionStart"), started, afresh=True)
     assert context.startswith(HEADER)
     assert "I moved to Berlin." in context
     asked = {"hook_event_name": "UserPromptSubmit", "prompt": "How do we deploy with Ansible?"}
@@ -152,7 +158,7 @@ def test_whatever_fails_the_session_goes_on_and_the_log_has_a_line(
     home: Path, event: object
 ) -> None:
     command = [sys.executable, "-m", "memorist.cli.hook", "--db", str(home / "m.db"), "--odd"]
-    assert run(command, event) == ""
+    assert run(command, event, afresh=event == []) == ""
     [log] = home.rglob("hooks.log")
     assert log.read_text().count("\n") == 1
     assert "SECRET" not in log.read_text()

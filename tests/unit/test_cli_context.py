@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from memorist import (
     WindowError,
 )
 from memorist.cli.main import app
+from tests.support.command import run as run_command
 
 Run = Callable[..., Result]
 
@@ -76,13 +76,8 @@ def told(done: Result) -> Any:
 
 def start(db: Path, *arguments: str, columns: int = 80) -> subprocess.CompletedProcess[bytes]:
     """Run the command in a process of its own, on a terminal so wide."""
-    return subprocess.run(
-        [Path(sys.executable).parent / "memorist", "context", *arguments, "--db", str(db)],
-        env={**os.environ, "COLUMNS": str(columns), "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    return run_command(db.parent, ["context", *arguments, "--db", str(db)], b"", environment)
 
 
 def shown(db: Path, *arguments: str, columns: int = 80) -> str:
