@@ -24,7 +24,7 @@ from tests.conformance.worlds import fresh_scope
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 DAY = timedelta(days=1)
-EXAMPLES = 300 if os.environ.get("MEMORIST_PROVE") else 15
+EXAMPLES = 300 if os.environ.get("MEMORIST_PROVE") else 6
 
 
 class FilterConformance:

@@ -151,7 +151,7 @@ def told(result: Any, *, in_order: bool = False) -> Any:
 
 
 @settings(
-    max_examples=1_000 if LONG else 100, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=1_000 if LONG else 30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(batches=st.lists(st.lists(operations, max_size=6), max_size=8))
 def test_all_stores_give_the_same_answers(stores: Stores, batches: list[list[Op]]) -> None:
@@ -165,7 +165,7 @@ def test_all_stores_give_the_same_answers(stores: Stores, batches: list[list[Op]
             assert answers[name] == answers[OURS[0]], name
 
 
-@settings(max_examples=400 if LONG else 40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400 if LONG else 12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     puts=st.lists(st.tuples(paths, keys, values), max_size=8),
     page=st.tuples(st.integers(0, 5), st.integers(0, 5)),

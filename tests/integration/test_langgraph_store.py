@@ -26,6 +26,7 @@ from memorist import Memory
 from memorist.agents.langgraph import MemoristStore, texts_of
 from memorist.errors import InvalidError
 from memorist.testing.scripted import ScriptedChatModel
+from tests.support.examples import examples
 
 ROOT = Path(__file__).parents[2]
 ADA, BOB = ("memories", "ada"), ("memories", "bob")
@@ -142,7 +143,7 @@ class TestSearch:
         assert list(texts_of(value, ["$"])) == ["theme: dark\nn: 1\nx: True\ns: Ü"]
         assert list(texts_of(value, ["a.theme", "n[0]", "gone"])) == ["dark", "1"]
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=examples(50), deadline=None)
     @given(query=st.text(max_size=20), value=st.dictionaries(st.text(), st.text(), max_size=3))
     def test_no_text_breaks_a_search(self, memory: Memory, query: str, value: Any) -> None:
         store = MemoristStore(memory, "odd", deadline_ms=None)

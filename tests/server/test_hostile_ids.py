@@ -15,6 +15,7 @@ import pytest
 from memorist import Memory
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
+from tests.support.examples import LONG
 from tests.support.hostile import HOSTILE_IDS
 from tests.support.http_server import Served, serving
 
@@ -97,15 +98,15 @@ def test_a_key_of_one_is_no_key_of_another(served: Served, things: list[Things])
     for number, user in enumerate(HOSTILE_IDS):
         client = served.client(user)
         assert words_in(client.get("/api/messages").text) == {number}
-        for other in HOSTILE_IDS:
-            if other != user:
-                asked = client.get("/api/messages", params={"user": other})
-                assert asked.status_code == 403, (user[:20], other[:20])
+        others = HOSTILE_IDS[number + 1 :] + HOSTILE_IDS[:number]
+        for other in others if LONG else others[::9]:
+            asked = client.get("/api/messages", params={"user": other})
+            assert asked.status_code == 403, (user[:20], other[:20])
 
 
 def test_ids_of_another_are_as_good_as_none(admin: httpx.Client, things: list[Things]) -> None:
     for number, user in enumerate(HOSTILE_IDS):
-        for other in (number + 1, number + 9):
+        for other in (number + 1, number + 9) if LONG else (number + 1,):
             for answer in touch(admin, user, things[other % len(things)]):
                 request = answer.request
                 assert answer.status_code in (404, 422), (request.method, request.url, answer.text)

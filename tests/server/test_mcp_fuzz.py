@@ -17,7 +17,7 @@ from tests.support.mcp_http import ALONE, WHOLE, serving_elsewhere
 @pytest.mark.parametrize(
     ("module", "count"),
     [
-        (WHOLE, 400),
+        (WHOLE, 150),
         pytest.param(WHOLE, 20_000, marks=pytest.mark.prove),
         pytest.param(ALONE, 20_000, marks=pytest.mark.prove),
     ],

@@ -167,7 +167,7 @@ def test_the_user_is_an_argument_that_may_be_left_out(url: str) -> None:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_a_client_calls_every_tool(transport: str, tmp_path: Path) -> None:
+def test_a_client_calls_every_tool(transport: str, url: str, tmp_path: Path) -> None:
     results: dict[str, Any] = {}
 
     async def call_all(session: ClientSession) -> None:
@@ -180,31 +180,28 @@ def test_a_client_calls_every_tool(transport: str, tmp_path: Path) -> None:
             await session.initialize()
             await call_all(session)
 
-    async def over_http(url: str) -> None:
+    async def over_http() -> None:
         async with client_of(url) as session:
             await call_all(session)
 
     if transport == "stdio":
         asyncio.run(over_pipes())
     else:
-        with serving_elsewhere(tmp_path / "a.db") as url:
-            asyncio.run(over_http(url))
+        asyncio.run(over_http())
     assert results.keys() == set(NAMES)
     assert results["remember"]["stored"]
     assert results["store_fact"]["fact_id"]
 
 
-def test_fifty_writes_at_once_are_fifty_messages(tmp_path: Path) -> None:
-    async def run(url: str) -> None:
+def test_fifty_writes_at_once_are_fifty_messages(url: str, memory: Memory) -> None:
+    async def run() -> None:
         async with client_of(url) as session, asyncio.TaskGroup() as group:
             for number in range(50):
                 content = f"This is number {number}."
                 group.create_task(session.call_tool("remember", {"content": content}))
 
-    with serving_elsewhere(tmp_path / "a.db") as url:
-        asyncio.run(run(url))
-    with Memory(tmp_path / "a.db", tenant="acme", embedder=None, extraction=None) as memory:
-        said = sorted(str(message.content) for message in memory.history(user="ada"))
+    asyncio.run(run())
+    said = sorted(str(message.content) for message in memory.tenant("acme").history(user="ada"))
     assert said == sorted(f"This is number {number}." for number in range(50))
 
 
@@ -224,8 +221,8 @@ def test_any_server_answers_any_call(tmp_path: Path) -> None:
     assert found["structuredContent"]["found"][0]["text"] == "I live in Berlin."
 
 
-def test_langchains_adapters_load_and_call_the_tools(tmp_path: Path) -> None:
-    async def run(url: str) -> Any:
+def test_langchains_adapters_load_and_call_the_tools(url: str) -> None:
+    async def run() -> Any:
         connection = StreamableHttpConnection(transport="streamable_http", url=url, headers=ADA)
         async with MultiServerMCPClient({"memory": connection}).session("memory") as session:
             tools = {tool.name: tool for tool in await load_mcp_tools(session)}
@@ -234,8 +231,7 @@ def test_langchains_adapters_load_and_call_the_tools(tmp_path: Path) -> None:
                 assert await tools[name].ainvoke(arguments)
             return await tools["recall"].ainvoke({"query": "Berlin"})
 
-    with serving_elsewhere(tmp_path / "a.db") as url:
-        [block] = asyncio.run(run(url))
+    [block] = asyncio.run(run())
     assert "I moved to Berlin in March." in block["text"]
 
 

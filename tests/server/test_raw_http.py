@@ -6,6 +6,7 @@ A failure names its seed: the same seed makes the same bytes again.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -13,7 +14,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +25,7 @@ import pytest
 
 from memorist import Memory
 from memorist.server.auth import Keys
+from memorist.server.http.run import Address, _bind
 from tests.support.hostile import HOSTILE_SHAPES
 from tests.support.waiting import until
 
@@ -207,7 +208,7 @@ def check(folder: Path, count: int, seed: int) -> None:
 
 
 def test_broken_requests_are_answered_and_touch_nobody_else(tmp_path: Path) -> None:
-    check(tmp_path, 1_000, seed=7)
+    check(tmp_path, 300, seed=7)
 
 
 @pytest.mark.prove
@@ -215,15 +216,20 @@ def test_a_hundred_thousand_broken_requests_are_answered(tmp_path: Path) -> None
     check(tmp_path, 100_000, seed=int.from_bytes(os.urandom(4), "big"))
 
 
-def test_an_answer_is_not_held_back(tmp_path: Path) -> None:
-    """A socket that waits for the client's receipt would take 40 ms for each."""
-    took = []
-    with (
-        running(tmp_path / "prompt.db", tmp_path / "log") as server,
-        httpx.Client(base_url=f"http://127.0.0.1:{server.port}") as client,
-    ):
-        for _ in range(20):
-            began = time.perf_counter()
-            assert client.get("/health").status_code == 200
-            took.append(time.perf_counter() - began)
-    assert min(took) < 0.03
+def test_an_answer_is_not_held_back() -> None:
+    """Without TCP_NODELAY the end of each answer waits for the client's receipt, for 40 ms."""
+
+    async def accepted() -> int:
+        told: asyncio.Queue[int] = asyncio.Queue()
+
+        def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            wire = writer.get_extra_info("socket")
+            told.put_nowait(wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = _bind(Address("127.0.0.1", 0))
+        async with await asyncio.start_server(accept, sock=listening):
+            with socket.create_connection(listening.getsockname()):
+                return await told.get()
+
+    assert asyncio.run(accepted()) != 0

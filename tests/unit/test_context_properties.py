@@ -19,6 +19,7 @@ from memorist.providers.tokenizer import Encoding, Estimate
 from memorist.records.documents import Summary
 from memorist.records.message import LogEntry, Message, ToolCallMsg
 from memorist.records.scope import Scope
+from tests.support.examples import examples
 from tests.support.legal import check_anthropic, check_openai
 
 COUNTERS = [
@@ -142,7 +143,7 @@ def materials(draw: st.DrawFn, counter: TokenCounter) -> WindowInput:
     )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_context_fits_is_legal_and_holds_all_that_it_can(data: st.DataObject) -> None:
     counter = data.draw(st.sampled_from(COUNTERS))
@@ -177,7 +178,7 @@ def test_a_context_fits_is_legal_and_holds_all_that_it_can(data: st.DataObject) 
         assert next_one.tokens + opening > window.budget - total
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_last_messages_go_before_memories_and_articles(data: st.DataObject) -> None:
     counter = COUNTERS[0]

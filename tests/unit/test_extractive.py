@@ -18,6 +18,7 @@ from memorist.context.tokens import TokenCounter
 from memorist.language.text import clauses
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.message import LogEntry, Message
+from tests.support.examples import examples
 
 COUNTER = TokenCounter(tokenizer_for("gpt-4o"))
 AT = datetime(2026, 3, 4, 10, tzinfo=UTC)
@@ -223,7 +224,7 @@ def test_no_message_can_fake_a_heading_a_day_or_a_speaker() -> None:
 
 
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=8), st.integers(1, 300))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_is_said_the_summary_fits_and_reads_back_as_it_is(
     said: list[str], room: int
 ) -> None:

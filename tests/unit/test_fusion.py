@@ -20,6 +20,7 @@ from memorist.recall.fusion import (
 )
 from memorist.records.query import Found, Passage
 from memorist.records.values import to_micros
+from tests.support.examples import examples
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOBODY = QuestionFocus(frozenset(), "nobody")
@@ -279,7 +280,7 @@ def worlds(draw: st.DrawFn) -> list[Passage]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(FOUND, worlds())
 def test_every_record_found_is_ranked_once_with_parts_that_make_its_score(
     found: Finds, world: list[Passage]

@@ -32,6 +32,7 @@ from memorist.agents.messages import from_langchain, to_langchain
 from memorist.records.langchain import to_stored as to_row
 from memorist.store.postgres.db import from_row
 from tests.conformance.worlds import rich_messages
+from tests.support.examples import examples
 
 TEXT = st.text(max_size=8)  # NUL too, as tools send it
 JSON = st.recursive(
@@ -98,7 +99,7 @@ def written(message: BaseMessage) -> tuple[type, str]:
 
 
 @given(ANY_MESSAGE)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_whatever_a_langchain_message_holds_comes_back(message: BaseMessage) -> None:
     ours = from_langchain(message)
     back = to_langchain(ours)
@@ -108,7 +109,7 @@ def test_whatever_a_langchain_message_holds_comes_back(message: BaseMessage) -> 
 
 
 @given(ANY_MESSAGE)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_what_came_from_langchain_is_the_same_out_of_a_table_of_postgresql(
     message: BaseMessage,
 ) -> None:
@@ -136,7 +137,7 @@ THEIRS = st.one_of(
 
 
 @given(st.sampled_from(["user", "assistant", "system", "tool"]), st.text(max_size=8), THEIRS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_our_words_come_back_whatever_is_said_to_be_langchains(
     role: str, words: str, theirs: str
 ) -> None:

@@ -25,6 +25,7 @@ from memorist.records.query import Hit, Why
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.views.library import Ingested, Library
+from tests.support.examples import examples
 from tests.unit.test_reading import fill, pdf
 
 DOCS: dict[str, str | bytes] = {
@@ -378,7 +379,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(st.lists(WORDS, min_size=1, max_size=200).map("".join), min_size=1, max_size=5),
     st.integers(1, 4_000),

@@ -33,7 +33,7 @@ def store() -> Iterator[SqliteStore]:
 
 
 @settings(
-    max_examples=1_000 if LONG else 60, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=1_000 if LONG else 25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(worlds(), searches())
 def test_every_hit_is_the_users_own_and_passes_and_every_word_is_found(

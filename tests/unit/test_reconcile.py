@@ -34,6 +34,7 @@ from memorist.records.message import trust_of
 from memorist.records.scope import Scope
 from memorist.records.values import new_id
 from memorist.store.sqlite.store import SqliteStore
+from tests.support.examples import examples
 
 ADA = Scope(user="ada")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -242,7 +243,9 @@ def _open(store: SqliteStore, scope: Scope) -> list[tuple[str, str]]:
     return sorted((fact.id, fact.object) for fact in store.facts(scope) if fact.valid_to is None)
 
 
-RANDOM = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+RANDOM = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @RANDOM

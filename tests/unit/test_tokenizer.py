@@ -26,6 +26,7 @@ from memorist.providers.tokenizer import (
     Tokenizer,
     tokenizer_for,
 )
+from tests.support.examples import examples
 
 CL100K, O200K, QWEN = Encoding("cl100k_base"), Encoding("o200k_base"), Encoding("qwen3.5")
 ALL: list[Tokenizer] = [
@@ -148,7 +149,7 @@ def test_an_estimate_counts_every_digit_and_rounds_up() -> None:
     assert one(Estimate(O200K, 110), "hello") == 2
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(TEXTS, st.integers(-1, 40))
 def test_what_is_cut_is_a_start_that_fits(text: str, most: int) -> None:
     for tokenizer in ALL:
@@ -159,7 +160,7 @@ def test_what_is_cut_is_a_start_that_fits(text: str, most: int) -> None:
             assert kept == text, tokenizer.name
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(TEXTS, TEXTS)
 def test_two_texts_together_are_no_more_than_both_and_a_little(left: str, right: str) -> None:
     # Joining may move the border between two words (spaces before a letter, a number's groups of
@@ -170,14 +171,14 @@ def test_two_texts_together_are_no_more_than_both_and_a_little(left: str, right:
         assert both <= apart + 4, name
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(TEXTS, max_size=8))
 def test_many_texts_are_counted_as_each_alone(texts: list[str]) -> None:
     for tokenizer in ALL:
         assert tokenizer.count(texts) == [one(tokenizer, text) for text in texts]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.text(max_size=200))
 def test_no_text_has_more_tokens_than_bytes(text: str) -> None:
     for name in ("cl100k_base", "o200k_base", "o200k_harmony"):

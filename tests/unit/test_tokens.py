@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from memorist import Message
 from memorist.context.tokens import TokenCounter, data_url_size, image_size, tile_tokens
 from memorist.providers.tokenizer import tokenizer_for
+from tests.support.examples import examples
 
 GPT_4O, GPT_4, CLAUDE = (
     TokenCounter(tokenizer_for(name)) for name in ("gpt-4o", "gpt-4", "claude-3")
@@ -221,7 +222,7 @@ def data_url(data: bytes, kind: str = "image/png") -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(1, 16_383), st.integers(1, 16_383))
 def test_the_size_of_an_image_is_read_from_its_first_bytes(width: int, height: int) -> None:
     images = [png(width, height), gif(width, height), jpeg(width, height)]
@@ -230,7 +231,7 @@ def test_the_size_of_an_image_is_read_from_its_first_bytes(width: int, height: i
         assert data_url_size(data_url(image)) == (width, height), image[:16]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from([png(9, 9), gif(9, 9), jpeg(9, 9), webp(b"VP8X", 9, 9)]), st.data())
 def test_a_broken_image_has_no_size_and_breaks_nothing(image: bytes, data: Any) -> None:
     cut = image[: data.draw(st.integers(0, min(len(image), 80)))]
@@ -315,7 +316,7 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.lists(MESSAGES, max_size=6), max_size=4))
 def test_a_looked_up_count_is_the_count(batches: Sequence[Sequence[Message]]) -> None:
     counter = TokenCounter(tokenizer_for(), cached=4)
@@ -325,7 +326,7 @@ def test_a_looked_up_count_is_the_count(batches: Sequence[Sequence[Message]]) ->
         assert [counter.messages([message])[0] for message in batch] == fresh
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(MESSAGES, max_size=5), st.lists(MESSAGES, max_size=5))
 def test_two_halves_of_a_request_add_up(left: list[Message], right: list[Message]) -> None:
     first, second = ([message.to_wire() for message in half] for half in (left, right))
