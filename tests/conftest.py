@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from memorist import Memory
+from memorist.store.postgres.store import PostgresStore
 from tests.support.postgres import Server, start_server
 
 _numbers = itertools.count(1)
@@ -55,6 +56,21 @@ def plain_server() -> Iterator[Server]:
 def postgres_url(vector_server: Server) -> Iterator[str]:
     """A new, empty database on the server with pgvector; deleted before it is on the disk."""
     url = vector_server.create_database(f"test{next(_numbers)}")
+    yield url
+    vector_server.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def _with_tables(vector_server: Server) -> str:
+    url = vector_server.create_database("tables")
+    PostgresStore(url).close()
+    return url
+
+
+@pytest.fixture
+def postgres_with_tables(vector_server: Server, _with_tables: str) -> Iterator[str]:
+    """A new database in which a store has made its tables: a copy, which takes a moment."""
+    url = vector_server.create_database(f"test{next(_numbers)}", copy_of=_with_tables)
     yield url
     vector_server.drop_database(url)
 

@@ -94,7 +94,7 @@ TAKEN = {
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """A memory of each kind; on a server, with an admin's key."""
     postgres = request.param == "postgres"
-    target = request.getfixturevalue("postgres_url") if postgres else tmp_path / "memory.db"
+    target = request.getfixturevalue("postgres_with_tables") if postgres else tmp_path / "memory.db"
     with Memory(target, embedder=None, extraction=None) as local:
         if request.param != "server":
             yield local

@@ -178,7 +178,7 @@ class Export:
 
 @pytest.fixture(params=SHAPES)
 def export(request: pytest.FixtureRequest, tmp_path: Path) -> Export:
-    url = request.getfixturevalue("postgres_url") if "postgres" in request.param else ""
+    url = request.getfixturevalue("postgres_with_tables") if "postgres" in request.param else ""
     return Export(request.param, tmp_path, url)
 
 

@@ -273,15 +273,15 @@ class TestSqlite(OurContract):
 
 class TestPostgres(OurContract):
     @pytest.fixture
-    def memory(self, postgres_url: str) -> Iterator[Memory]:
-        with Memory(postgres_url, embedder=None) as memory:
+    def memory(self, postgres_with_tables: str) -> Iterator[Memory]:
+        with Memory(postgres_with_tables, embedder=None) as memory:
             yield memory
 
     def test_langchains_own_history_on_the_table_reads_and_writes_the_same(
-        self, open: Open, memory: Memory, postgres_url: str
+        self, open: Open, memory: Memory, postgres_with_tables: str
     ) -> None:
         session = str(uuid.uuid4())
-        with psycopg.connect(postgres_url) as connection:
+        with psycopg.connect(postgres_with_tables) as connection:
             theirs = PostgresChatMessageHistory(
                 "chat_message_history", session, sync_connection=connection
             )

@@ -102,7 +102,7 @@ def check_log(memory: Memory, turns: int) -> None:
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "memory.db")
-    url: str = request.getfixturevalue("postgres_url")
+    url: str = request.getfixturevalue("postgres_with_tables")
     return url
 
 

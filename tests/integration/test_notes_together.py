@@ -35,7 +35,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A path or a URL where there is nothing yet."""
     if request.param == "sqlite":
         return str(tmp_path / "memory.db")
-    url: str = request.getfixturevalue("postgres_url")
+    url: str = request.getfixturevalue("postgres_with_tables")
     return url
 
 

@@ -13,7 +13,7 @@ from tests.support.lives import Life
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def ada(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Life]:
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    url = request.getfixturevalue("postgres_with_tables") if request.param == "postgres" else None
     life = Life(url or str(tmp_path / "ada.db"))
     yield life
     life.memory.close()

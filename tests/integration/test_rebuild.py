@@ -74,7 +74,7 @@ def opened(target: str, **options: Any) -> Memory:
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "memory.db")
-    url: str = request.getfixturevalue("postgres_url")
+    url: str = request.getfixturevalue("postgres_with_tables")
     return url
 
 

@@ -33,7 +33,7 @@ def lives() -> Iterator[Lives]:
 @pytest.fixture(params=["sqlite", "postgres"])
 def ada(request: pytest.FixtureRequest, tmp_path: Path) -> Life:
     """Her life in a file, and in PostgreSQL, which stays until the life is closed."""
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    url = request.getfixturevalue("postgres_with_tables") if request.param == "postgres" else None
     lives: Lives = request.getfixturevalue("lives")
     return lives(url or str(tmp_path / "ada.db"))
 

@@ -36,7 +36,11 @@ def _check(memory: Memory, story: Story) -> None:
 def test_what_is_true_after_a_story(
     story: Story, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    url = request.getfixturevalue("postgres_url") if kind == "postgres" else str(tmp_path / "a.db")
+    url = (
+        request.getfixturevalue("postgres_with_tables")
+        if kind == "postgres"
+        else str(tmp_path / "a.db")
+    )
     with Memory(url, embedder=None, clock=lambda: story.end) as memory:
         story.tell(memory)
         _check(memory, story)

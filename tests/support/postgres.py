@@ -56,7 +56,7 @@ unix_socket_directories = ''
 port = {port}
 fsync = off
 """
-NEW_DATABASE = "CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8 LC_COLLATE 'C' LC_CTYPE 'C'"
+NEW_DATABASE = "CREATE DATABASE {} TEMPLATE {} ENCODING UTF8 LC_COLLATE 'C' LC_CTYPE 'C'"
 DISTANCE = "SELECT array_fill(1, '{64}')::vector <-> array_fill(2, '{64}')::vector"
 VECTOR_FILES = ("vector.control", "vector--*.sql", "vector.so", "vector.dylib")
 GUARD = """
@@ -147,15 +147,17 @@ class Server:
             text = log.read_text(errors="replace")[-2000:] if log.exists() else ""
             raise ServerError(f"{error}\n{text}") from error
 
-    def create_database(self, name: str) -> str:
-        """Make an empty database, return its URL. The name gets a suffix that nobody else has."""
+    def create_database(self, name: str, *, copy_of: str = "") -> str:
+        """Make a database, empty or a copy of the one at a URL that nobody has open; return its
+        URL. The name gets a suffix that nobody else has.
+        """
         name = f"{name}_{secrets.token_hex(4)}"
         self._databases.append(name)
-        return _create_database(self.url, name)
+        return _create_database(self.url, name, _name_in(copy_of) or "template0")
 
     def drop_database(self, url: str) -> None:
         """Delete a database made here, whoever is still connected to it."""
-        name = unquote(urlsplit(url).path.removeprefix("/"))
+        name = _name_in(url)
         self._databases.remove(name)
         _drop_database(self.url, name)
 
@@ -272,9 +274,14 @@ def _free_port() -> int:
             return port
 
 
-def _create_database(url: str, name: str) -> str:
+def _name_in(url: str) -> str:
+    return unquote(urlsplit(url).path.removeprefix("/"))
+
+
+def _create_database(url: str, name: str, template: str = "template0") -> str:
+    names = sql.Identifier(name), sql.Identifier(template)
     with _connect(url) as connection:
-        connection.execute(sql.SQL(NEW_DATABASE).format(sql.Identifier(name)))
+        connection.execute(sql.SQL(NEW_DATABASE).format(*names))
     return urlsplit(url)._replace(path=f"/{quote(name, safe='')}").geturl()
 
 

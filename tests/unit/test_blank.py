@@ -25,7 +25,7 @@ BLANK = (
 def url(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
         return ":memory:"
-    found: str = request.getfixturevalue("postgres_url")
+    found: str = request.getfixturevalue("postgres_with_tables")
     return found
 
 

@@ -38,7 +38,7 @@ def test_a_path_that_came_back_from_the_store_is_not_opened(
 ) -> None:
     where = tmp_path / "m.db"
     if kind == "postgres":
-        where = request.getfixturevalue("postgres_url")
+        where = request.getfixturevalue("postgres_with_tables")
     with Memory(where, embedder=None, extraction=None) as memory:
         store(memory, picture, as_part=as_part)
         assert "data:image/png;base64," in shown(memory)  # given in this process
