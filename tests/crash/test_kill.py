@@ -14,8 +14,8 @@ from tests.crash.processes import kill, read_line, start, tell
 SEED = 20_260_917
 
 
-def test_fifty_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    kill_writers(str(tmp_path / "memory.db"), 50)
+def test_twenty_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
+    kill_writers(str(tmp_path / "memory.db"), 20)
 
 
 @pytest.mark.prove

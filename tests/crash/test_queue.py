@@ -17,9 +17,10 @@ from memorist.store.base import Store
 from memorist.store.jobs import MAX_DEATHS
 from tests.crash.evidence import SCOPE, batch, batch_ids, open_store
 from tests.crash.processes import finish, kill, read_line, start, tell
+from tests.support.examples import LONG
 
 SEED = 20_260_919
-KILLS = 10
+KILLS = 10 if LONG else 5
 
 
 class Clock:

@@ -9,8 +9,9 @@ from pathlib import Path
 from memorist.store.sqlite.store import refuse_foreign
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
 from tests.crash.processes import finish, read_line, start, tell
+from tests.support.examples import LONG
 
-APPENDS = 500
+APPENDS = 500 if LONG else 200
 
 
 def test_two_processes_append_to_one_session_at_once(target: str) -> None:
@@ -45,7 +46,7 @@ def test_eight_threads_share_one_store_object(target: str) -> None:
 
 
 def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(tmp_path: Path) -> None:
-    files = 100
+    files = 100 if LONG else 30
     creator = start("creator", tmp_path, files)
     for number in range(files):
         path = tmp_path / f"{number}.db"

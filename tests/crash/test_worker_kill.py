@@ -45,7 +45,7 @@ def test_no_lease_is_longer_than_a_minute() -> None:
 
 
 def test_killed_thinkers_lose_no_job_do_none_twice_and_keep_none(target: str) -> None:
-    die_and_recover(target, kills=12)
+    die_and_recover(target, kills=8)
 
 
 @pytest.mark.prove
