@@ -382,7 +382,7 @@ def test_text_that_no_store_keeps_is_refused_alike_by_both_stores_and_the_librar
             url = stack.enter_context(
                 serving(build_app(memory, Guard.local("default", "ada"), limits))
             )
-            client = stack.enter_context(httpx.Client(base_url=url))
+            client = stack.enter_context(httpx.Client(base_url=url, timeout=60))
             for method, path, ask, own in asks_with(bad):
                 answer = client.request(
                     method, f"/api/{path}", content=json.dumps(ask), headers=JSON

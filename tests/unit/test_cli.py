@@ -52,8 +52,8 @@ def run(tmp_path: Path) -> Run:
     """Run `memorist` with m.db in the test's folder for its database."""
 
     def call(*arguments: str | bytes, afresh: bool = False, **more: Any) -> Done:
-        run: Any = start_afresh if afresh else start
-        return run(tmp_path, *arguments, "--create", "--db", "m.db", **more)
+        begin: Run = start_afresh if afresh else start
+        return begin(tmp_path, *arguments, "--create", "--db", "m.db", **more)
 
     return call
 

@@ -23,7 +23,7 @@ from memorist import Memory
 from memorist.cli.demo import TODAY
 from tests.support.model_server import ModelServer
 from tests.support.waiting import until
-from tests.unit.test_cli import MEMORIST, clean_environment, start, worked
+from tests.unit.test_cli import MEMORIST, clean_environment, start, start_afresh, worked
 
 PATIENCE_S = 60
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -89,7 +89,7 @@ def terminal(folder: Path, *arguments: str, **environment: str) -> Iterator[Term
 def test_the_demo_shows_everything_and_leaves_nothing_behind(tmp_path: Path) -> None:
     # A key and a model that are set are not used; a database that is set is not touched.
     elsewhere: Any = {"MEMORIST_MODEL": "openai:x", "MEMORIST_MODEL_URL": "http://127.0.0.1:1"}
-    shown = worked(start(tmp_path, "demo", TMPDIR=str(tmp_path), COLUMNS="80", **elsewhere))
+    shown = worked(start_afresh(tmp_path, "demo", TMPDIR=str(tmp_path), COLUMNS="80", **elsewhere))
 
     assert "35 messages stored" in shown
     assert re.search(r"Where do I live\?.*\n.*I moved to Berlin in June", shown)
