@@ -15,7 +15,7 @@ from memorist.server.http.app import Limits, _routes
 
 def _document() -> dict[str, Any]:
     with Memory(":memory:", embedder=None, extraction=None) as memory:
-        return _routes(memory, ChatRuntime(), False, Limits()).openapi()
+        return _routes(memory, ChatRuntime(), False, Limits(), None).openapi()
 
 
 DOCUMENT = _document()
