@@ -259,12 +259,13 @@ def append_each(
     """Store messages of several users and sessions, all of them new; return their sessions."""
     sessions, scopes = [""] * len(batches), [batch.scope for batch, _ in batches]
     # Locked in one order, so that no two writers wait for each other.
-    in_order = sorted((it.owner, it.session or "", place) for place, it in enumerate(scopes))
+    homes = sorted((it.owner, it.session or "", place) for place, it in enumerate(scopes))
+    in_order = [place for _, _, place in homes]
     locks = dict[int, Callable[[], list[Row]]]()
-    for *_, place in in_order:  # first all of them, which is one round trip
+    for place in in_order:  # first all of them, which is one round trip
         db.act_for(scopes[place].owner)
         locks[place] = db.later("lock_session", **scopes[place].columns())
-    for *_, place in in_order:
+    for place in in_order:
         batch, messages = batches[place]
         with naming_item(place, len(batches)):
             db.act_for(batch.scope.owner)
