@@ -254,7 +254,8 @@ class _Writer:
         for (user, agent, session), turns in self._turns.items():
             scope = self._memory.scope(user=user, agent=agent, session=session)
             batches.append(Batch(scope, [turn.message for turn in turns], turns[0].title))
-        self._add(batches)
+        if batches:
+            self._add(batches)
         self._turns.clear()
         self._waiting = 0
         if self._puts:
