@@ -180,7 +180,7 @@ class PostgresDb:
         """The passages of each word, rising; None from where the rarest have enough together."""
         named = {"owner": owner, "words": words, "stems": stems, "most": most, "in_all": in_all}
         sent = self._send(SentStatement(QUERIES["postings"], named, binary=True))
-        found: dict[int, bytes | None] = dict(sent.fetchall())
+        found: dict[int, bytes | None] = dict(sent.rows or [])
         sent_places = [found.get(number, b"") for number in range(1, len(words) + 1)]
         return [None if places is None else _passages(places) for places in sent_places]
 
