@@ -428,7 +428,7 @@ class PostgresEngine(ProcessPart):
             return _working_role(connection), search_path
 
     def _try_pgvector(self, deadline: float) -> None:
-        with self._connection(deadline) as connection:
+        with self._connection() as connection:
             self.pgvector = try_pgvector(connection)
             self._search_path = _search_path(connection)
 
@@ -515,7 +515,7 @@ def translate(error: psycopg.Error) -> errors.StoreError:
     return errors.StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
-def try_pgvector(connection: WatchedConnection) -> str:
+def try_pgvector(connection: psycopg.Connection[Row]) -> str:
     """Use pgvector if it works: "pgvector", or else why vectors are searched without it.
 
     A build for another processor crashes the server at the first distance it computes. So a trial
@@ -541,7 +541,6 @@ def try_pgvector(connection: WatchedConnection) -> str:
             _set_meta(connection, "pgvector", "unknown")
             return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
         _set_meta(connection, "pgvector", f"works {version}")
-    connection.until = None  # it takes the time that it needs
     _adopt(connection)
     return "pgvector"
 
