@@ -66,6 +66,9 @@ WEB = Path(__file__).parent.parent / "web"
 for ending in (".js", ".mjs"):  # a system may have other types, which browsers refuse to run
     mimetypes.add_type("text/javascript", ending)
 MAX_TENANTS = 1_024  # whose memories are cached
+# Looked for first, as a path is compared with one route after the other.
+OFTEN = ("/api/messages", "/api/recall", "/api/context", "/api/chat")
+router.routes.sort(key=lambda route: getattr(route, "path", "") not in OFTEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

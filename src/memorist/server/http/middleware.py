@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
@@ -43,6 +43,8 @@ SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_OURS = {b"server", b"x-request-id", *(name for name, _ in _RAW_HEADERS)}
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 HOST = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 ORIGIN = re.compile(rf"[a-z][a-z0-9+.-]*://{HOST.pattern}")
@@ -87,14 +89,7 @@ class RequestIdMiddleware:
             nonlocal started
             started = True
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
-                message.setdefault("headers", [])
-                headers = MutableHeaders(scope=message)
-                del headers["server"]
-                headers.update({**SECURITY_HEADERS, "x-request-id": id_})
-                if scope["path"].startswith(STATIC_FOLDER):
-                    headers["cache-control"] = "no-cache"  # asked for again by its ETag
-                elif "no-store" not in headers.get("cache-control", ""):
-                    headers["cache-control"] = "no-store"
+                message["headers"] = _with_ours(message.get("headers", ()), scope["path"], id_)
             await send(message)
 
         try:
@@ -106,6 +101,21 @@ class RequestIdMiddleware:
             # A response that was cut short stays open: the server then closes the connection.
             if not started:
                 await refuse(error, scope, receive, send_with_headers)
+
+
+def _with_ours(
+    headers: Iterable[tuple[bytes, bytes]], path: str, id_: str
+) -> list[tuple[bytes, bytes]]:
+    """The headers of a response with ours, in place of those of the same names."""
+    kept = [(name, value) for name, value in headers if name.lower() not in _OURS]
+    cache = [value for name, value in kept if name.lower() == b"cache-control"]
+    if path.startswith(STATIC_FOLDER):
+        wanted = b"no-cache"  # asked for again by its ETag
+    else:
+        wanted = cache[0] if cache and b"no-store" in cache[0] else b"no-store"
+    if cache:
+        kept = [pair for pair in kept if pair[0].lower() != b"cache-control"]
+    return [*kept, *_RAW_HEADERS, (b"x-request-id", id_.encode()), (b"cache-control", wanted)]
 
 
 def request_id(sent: list[bytes]) -> str:
