@@ -158,7 +158,7 @@ def test_the_receipt_alone_shows_nothing_of_what_was_said(run: Run) -> None:
     receipt = worked(run("--receipt", "--session", "trip"))
 
     assert receipt.startswith("system ")
-    assert "context" in receipt.splitlines()[-1]
+    assert "context" in "".join(receipt.splitlines()[-2:])  # long times take a second line
     assert "sail" not in receipt
     assert "Berlin" not in receipt
 
