@@ -133,7 +133,8 @@ def _by_term(fits: NDArray[np.floating], grouped: tuple[Ids, Ids]) -> NDArray[np
     columns, starts = grouped
     if len(starts) < len(columns):
         fits = np.maximum.reduceat(fits[:, columns], starts, axis=1)
-    return fits.sum(axis=1).astype(np.float32)
+    scores: NDArray[np.float32] = fits.sum(axis=1).astype(np.float32)
+    return scores
 
 
 def _table(

@@ -208,7 +208,7 @@ class PostgresDb:
         return count
 
     def lengths(self, owner: str, records: list[int]) -> list[int]:
-        known = dict(self.rows("record_lengths", owner=owner, records=records))
+        known: dict[int, int] = dict(self.rows("record_lengths", owner=owner, records=records))
         return [known.get(record, 0) for record in records]
 
     def ids(self, query: str, **values: Any) -> Ids:
