@@ -194,7 +194,11 @@ class ConversationBody(schemas.SessionRequest):
 class RememberManyBody(schemas.RequestModel):
     """Messages of several users and sessions, to store in one transaction."""
 
-    items: list[ConversationBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
+    items: list[ConversationBody] = Field(
+        min_length=1,
+        max_length=schemas.MAX_ITEMS,
+        examples=[[{"user": "ada", "messages": [{"role": "user", "content": "Hi"}]}]],
+    )
     source: Source | None = Field(None, description="Where the words came from.")
 
 
