@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -31,19 +30,13 @@ MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .
 EVERY_POSTING = 2**31 - 1
 VIEW_PLACES = 2**62  # beyond which the places of derived records lie, as in `place_of`
 LONGEST_START = 12  # letters of a word that it is found by while it is typed
-COUNTED_ANEW = 1_000  # up to so many records, they are counted for every question
-
 FETCHED_ROWS = 10  # of a page at a time, each of which may be large
 MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
-MAX_COUNTS = 1_000
 RESIDUE = (
     "PostgreSQL keeps deleted rows until VACUUM, and its write-ahead log and backups until they "
     "are recycled"
 )
 _HEAD = 20  # bytes before the first element of an array on the wire
-
-Counts = dict[str, tuple[int, float]]
-"""How many records large users have, and until when that count is reused."""
 
 QUERIES = {
     name: re.sub(r"(?<!:):(\w+)", r"%(\1)s", sql)
@@ -61,10 +54,9 @@ class PostgresDb:
     texts: dict[str, list[Piece] | None]
     repeat: Exception | None = None
 
-    def __init__(self, connection: WatchedConnection, pgvector: bool, counts: Counts) -> None:
+    def __init__(self, connection: WatchedConnection, pgvector: bool) -> None:
         self._connection = connection
         self._has_pgvector = pgvector
-        self._counts = counts
         self._waiting: list[SentStatement] = []
 
     def begin(self, level: str, query: str, **values: Any) -> None:
@@ -196,16 +188,7 @@ class PostgresDb:
         return found
 
     def count_records(self, owner: str) -> int:
-        count, until = self._counts.get(owner, (0, 0.0))
-        if time.monotonic() >= until:
-            count = int(self.rows("count_records", owner=owner)[0][0])
-            self._counts.pop(owner, None)
-            if count > COUNTED_ANEW:
-                # The more there are, the longer counting takes, and the less a few more matter.
-                if len(self._counts) >= MAX_COUNTS:
-                    self._counts.clear()
-                self._counts[owner] = count, time.monotonic() + count / 1_000
-        return count
+        return int(self.rows("count_records", owner=owner)[0][0])
 
     def lengths(self, owner: str, records: list[int]) -> list[int]:
         known: dict[int, int] = dict(self.rows("record_lengths", owner=owner, records=records))

@@ -259,9 +259,11 @@ jsonb_exists(i.tags::jsonb, :tag)
 SELECT pg_database_size(current_database())
 
 -- name: count_records
-SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
+SELECT coalesce((SELECT count FROM placed_messages WHERE owner = :owner), 0)
+  + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
   + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)
-FROM chat_message_history WHERE owner = :owner
+  + (SELECT count(*) FROM passage_words
+     WHERE owner = :owner AND NOT placed AND id > 0 AND mod(id, @per_message) = 0)
 
 -- A message from elsewhere whose length is not known counts as one of middling length.
 -- name: record_lengths

@@ -27,15 +27,7 @@ from memorist.store.base import Store
 from memorist.store.engine import Db, LateError, load_migrations, newer_schema, oldest_beside
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres.connection import WatchedConnection, defaults
-from memorist.store.postgres.db import (
-    QUERIES,
-    RESIDUE,
-    Counts,
-    PostgresDb,
-    pack,
-    text_keys,
-    view_keys,
-)
+from memorist.store.postgres.db import QUERIES, RESIDUE, PostgresDb, pack, text_keys, view_keys
 from memorist.store.rows import Row
 
 T = TypeVar("T")
@@ -124,7 +116,6 @@ class PostgresEngine(ProcessPart):
         self._patience = patience
         self.pgvector = "off: turned off by the caller"
         self._counters: list[Counter] = []
-        self._counts: Counts = {}
         self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._opening = fork_safe(threading.Lock())
         self._in_thread = threading.local()
@@ -288,7 +279,7 @@ class PostgresEngine(ProcessPart):
         # The server ends its work first; we give up where that answer does not come.
         until = time.monotonic() + left_ms / 1_000 + 1 if bounded else None
         with self._connection(until) as connection:
-            db = PostgresDb(connection, self.pgvector == "pgvector", self._counts)
+            db = PostgresDb(connection, self.pgvector == "pgvector")
             bound = "statement_timeout" if bounded else "lock_timeout"
             ours = {
                 "role": self._role,

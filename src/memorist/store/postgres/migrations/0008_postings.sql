@@ -11,6 +11,9 @@ CREATE TABLE postings (
   PRIMARY KEY (owner, word, part)
 ) WITH (toast_tuple_target = 8160);
 
+-- How many messages are in them: those with a passage of the number 0.
+CREATE TABLE placed_messages (owner uuid PRIMARY KEY, count bigint NOT NULL);
+
 CREATE FUNCTION place_of(passage bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN passage < 0 THEN 4611686018427387904 - passage ELSE passage END
 $$;
@@ -32,6 +35,8 @@ FROM (
       AS row
   FROM passage_words, unnest(words) AS word, place_of(id) AS place) AS said
 GROUP BY owner, word, is_view, row;
+INSERT INTO placed_messages
+SELECT owner, count(*) FROM passage_words WHERE id > 0 AND id % 1048576 = 0 GROUP BY owner;
 
 -- New passages wait until some hundred of a user's can be placed together. The words of those that
 -- are placed are kept, to take them out again.
@@ -47,14 +52,14 @@ DECLARE
   guarded text;
   mine text := $q$ (owner = nullif(current_setting('memorist.owner', true), '')::uuid) $q$;
 BEGIN
-  FOREACH guarded IN ARRAY ARRAY['passage_words', 'postings'] LOOP
+  FOREACH guarded IN ARRAY ARRAY['passage_words', 'postings', 'placed_messages'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', guarded);
     EXECUTE format('CREATE POLICY own_rows ON %I USING %s WITH CHECK %s', guarded, mine, mine);
   END LOOP;
   IF EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'memorist_app') THEN
     IF pg_has_role('memorist_app', 'MEMBER') THEN  -- or it is others'
-      GRANT SELECT, INSERT, UPDATE, DELETE ON postings TO memorist_app;
+      GRANT SELECT, INSERT, UPDATE, DELETE ON postings, placed_messages TO memorist_app;
     END IF;
   END IF;
 END $$;
@@ -100,7 +105,11 @@ BEGIN
     UPDATE passage_words SET placed = true WHERE owner = for_owner AND id = ANY(ARRAY(
       SELECT id FROM passage_words WHERE owner = for_owner AND NOT placed
       ORDER BY id LIMIT 2048 FOR UPDATE SKIP LOCKED))
-    RETURNING place_of(id) AS place, words
+    RETURNING id, place_of(id) AS place, words
+  ), counted AS (
+    INSERT INTO placed_messages AS m (owner, count)
+    SELECT for_owner, count(*) FROM moved WHERE id > 0 AND id % 1048576 = 0
+    ON CONFLICT (owner) DO UPDATE SET count = m.count + excluded.count
   ), numbered AS (
     SELECT word, place, part, place > 4611686018427387904 AS is_view,
       (row_number() OVER (PARTITION BY word, part, place > 4611686018427387904 ORDER BY place) - 1) / 250
@@ -195,6 +204,7 @@ BEGIN
       DELETE FROM vectors WHERE owner = theirs;
       DELETE FROM passage_words WHERE owner = theirs;
       DELETE FROM postings WHERE owner = theirs;
+      DELETE FROM placed_messages WHERE owner = theirs;
       CONTINUE;
     END IF;
     DELETE FROM vectors v USING gone g WHERE g.owner = theirs AND v.owner = theirs AND v.passage = g.id;
@@ -204,7 +214,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended(theirs::text, 2));
     WITH unworded AS (
       DELETE FROM passage_words w USING gone g WHERE g.owner = theirs AND w.owner = theirs AND w.id = g.id
-      RETURNING place_of(w.id) AS place, w.words, w.placed
+      RETURNING w.id, place_of(w.id) AS place, w.words, w.placed
+    ), counted AS (
+      UPDATE placed_messages m SET count = m.count - (
+        SELECT count(*) FROM unworded u WHERE u.placed AND u.id > 0 AND u.id % 1048576 = 0)
+      WHERE m.owner = theirs
     ), leaving AS (
       SELECT word, part, array_agg(int8send(place)) AS places
       FROM unworded, unnest(words) AS w (word), LATERAL (
