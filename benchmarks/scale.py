@@ -1,9 +1,10 @@
 """Recall as memories grow: one user holding all of them, the same with a fact of every tenth,
 and a thousand users sharing them.
 
-Run with `make bench-scale`, or `python -m benchmarks.scale --help`. Texts and vectors are made
-up, the time to embed a question is the default model's own. Times are measured by a process of
-its own, without a deadline unless it says so; aims stand beside them and nothing fails.
+Run with `make bench-scale`, or `python -m benchmarks.scale --help`; with `--postgres`, on a server
+that is started for it. Texts and vectors are made up, the time to embed a question is the default
+model's own. Times are measured by a process of its own, without a deadline unless it says so; aims
+stand beside them and nothing fails.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,8 +27,11 @@ from benchmarks.report import publish
 from benchmarks.scale_corpus import Corpus, TopicEmbedder
 from benchmarks.scale_probe import TENANT, Figures, Probe, measure, user_of
 from benchmarks.scale_report import grids_of
+from benchmarks.storage import postgres_database
 from memorist import Fact, Memory, Message, Scope, SqliteStore
 from memorist.records.memories import Add
+from memorist.store.base import Store
+from memorist.store.postgres.store import PostgresStore
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
@@ -47,7 +52,7 @@ class Layout:
 
     name: str
     users: int
-    path: Path
+    where: str  # a file, or the URL of a database
     memory: Memory
     corpus: Corpus
     plain: apsw.Connection | None = None
@@ -84,13 +89,15 @@ class Layout:
         self.memory.store.apply(scope, known)
 
     def bytes(self) -> int:
-        """The size of the store's file, with all of its log moved into it."""
-        db = apsw.Connection(str(self.path))
+        """The size of the database; of a file, with all of its log moved into it."""
+        if not isinstance(self.memory.store, SqliteStore):
+            return self.memory.store.size()
+        db = apsw.Connection(self.where)
         db.set_busy_timeout(10_000)
         db.execute("SELECT 1 FROM sqlite_schema").fetchall()  # until it has read, it sees no log
         db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         db.close()
-        return self.path.stat().st_size
+        return Path(self.where).stat().st_size
 
 
 def shares(start: int, stop: int, users: int) -> Iterator[tuple[str, str, range]]:
@@ -102,18 +109,27 @@ def shares(start: int, stop: int, users: int) -> Iterator[tuple[str, str, range]
             yield user_of(first, users), f"s{part[0] // users // SESSION}", part
 
 
-def open_layout(name: str, users: int, folder: Path, *, facts: bool = False) -> Layout:
+@contextmanager
+def open_layout(
+    name: str, users: int, *, facts: bool = False, postgres: bool = False
+) -> Iterator[Layout]:
     """An empty store, filled with less care for power cuts than a user's would be."""
-    corpus, path = Corpus(), folder / f"{users}.db"
-    store = SqliteStore(path, durability="normal")
-    memory = Memory(store, tenant=TENANT, embedder=TopicEmbedder(corpus), extraction=None)
-    plain = None
-    if users == 1 and not facts:
-        plain = apsw.Connection(str(folder / "plain.db"))
-        plain.pragma("journal_mode", "wal")
-        tokenizer = "tokenize = 'porter unicode61'"
-        plain.execute(f"CREATE VIRTUAL TABLE plain USING fts5 (words, {tokenizer})")
-    return Layout(name, users, path, memory, corpus, plain, facts)
+    corpus = Corpus()
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as made, ExitStack() as opened:
+        folder, where = Path(made), f"{made}/memory.db"
+        store: Store = SqliteStore(where, durability="normal")
+        if postgres:
+            where = opened.enter_context(postgres_database(None, vector=True))
+            store = PostgresStore(where)
+        memory = Memory(store, tenant=TENANT, embedder=TopicEmbedder(corpus), extraction=None)
+        plain = None
+        if users == 1 and not facts and not postgres:
+            plain = apsw.Connection(str(folder / "plain.db"))
+            plain.pragma("journal_mode", "wal")
+            tokenizer = "tokenize = 'porter unicode61'"
+            plain.execute(f"CREATE VIRTUAL TABLE plain USING fts5 (words, {tokenizer})")
+        with memory:
+            yield Layout(name, users, where, memory, corpus, plain, facts)
 
 
 def run(layout: Layout, sizes: list[int], asks: int) -> list[Figures]:
@@ -123,8 +139,8 @@ def run(layout: Layout, sizes: list[int], asks: int) -> list[Figures]:
         print(f"{layout.name}: filling up to {size:,}", flush=True)
         figures = layout.grow(held, size)
         held = size
-        plain = str(layout.path.parent / "plain.db") if layout.plain else None
-        probe = Probe(str(layout.path), size, layout.users, asks, plain)
+        plain = layout.plain.filename if layout.plain else None
+        probe = Probe(layout.where, size, layout.users, asks, plain)
         figures |= {"bytes": layout.bytes(), **in_process(probe)}
         if layout.plain and size == BUSY_AT:
             figures["busy"], wrote = under_writes(layout, probe)
@@ -168,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="N")
     made.add_argument("--million", action="store_true", help="also at 1,000,000")
     made.add_argument("--asks", type=int, default=300, metavar="N", help="recalls per figure")
+    made.add_argument("--postgres", action="store_true", help="on PostgreSQL instead of SQLite")
     made.add_argument("--users", choices=(*LAYOUTS, "all"), default="all")
     made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
     return made
@@ -180,10 +197,8 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for key, (name, users, facts) in LAYOUTS.items():
         if options.users in (key, "all"):
-            with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
-                layout = open_layout(name, users, Path(folder), facts=facts)
-                with layout.memory:
-                    found += run(layout, sizes, options.asks)
+            with open_layout(name, users, facts=facts, postgres=options.postgres) as layout:
+                found += run(layout, sizes, options.asks)
     grids, notes = grids_of(found)
     publish(grids, notes, options.out / "scale", found)
 

@@ -295,11 +295,11 @@ def main() -> None:
 
 
 @contextmanager
-def postgres_database(url: str | None) -> Iterator[str]:
+def postgres_database(url: str | None, *, vector: bool = False) -> Iterator[str]:
     """A database that commits durably, on a server of yours or one that is started for this."""
     from tests.support.postgres import Server, start_server
 
-    server = start_server(vector=False) if url is None else Server(url, False, "")
+    server = start_server(vector=vector) if url is None else Server(url, False, "")
     try:
         with psycopg.connect(server.url, autocommit=True) as connection:
             if url is None:

@@ -349,19 +349,28 @@ embedding
 CAST(:embedding AS real[])
 
 -- name: @nearest
-SELECT passage, 1 - coalesce(nullif(distance, 'NaN'), 1) FROM (
-  SELECT v.passage, v.embedding::vector <=> CAST(:vector AS vector) AS distance
+-- The limit is inside, or each distance would be measured twice.
+SELECT passage, 1 - distance FROM (
+  SELECT v.passage, coalesce(nullif(v.embedding::vector <=> CAST(:vector AS vector), 'NaN'), 1) AS distance
   FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder
 
 -- name: @nearest_first
-) AS measured
-ORDER BY coalesce(nullif(distance, 'NaN'), 1), passage DESC LIMIT :limit
+ORDER BY distance, passage DESC LIMIT :limit) AS measured
+ORDER BY distance, passage DESC
 
 -- name: nearest
 @nearest @nearest_first
 
 -- name: nearest_of
 @nearest AND v.passage IN (:allowed*) @nearest_first
+
+-- name: facts_of_topics
+-- Topic by topic, or all facts of the user are read.
+SELECT f.id, f.agent_name, f.session_id, @fact FROM unnest(CAST(:topics AS text[])) AS t (asked), LATERAL (
+  SELECT * FROM facts WHERE owner = :owner AND topic = t.asked AND known_to IS NULL OFFSET 0) AS f
+WHERE (CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
+  AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
+ORDER BY f.known_from + 0, f.id
 
 -- name: delete_silent_speakers
 DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXISTS (
