@@ -209,7 +209,7 @@ def test_a_client_that_hangs_up_on_a_whole_answer_ends_the_work(
     app = build_app(memory, Guard.local("default", "ada"), chats=chats)
     with serving(app) as url:
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{url}/api/chat", json={"message": "Count"}, headers=JSON, timeout=0.5)
+            httpx.post(f"{url}/api/chat", json={"message": "Count"}, headers=JSON, timeout=2)
         until(lambda: not chats._running)
         assert [message.text for message in log(memory)] == ["Count"]
 

@@ -281,7 +281,7 @@ def test_an_indexer_stopped_half_way_is_continued_and_nothing_is_embedded_twice(
     assert left(store, embedder) == 0
     assert Counter(embedder.seen).most_common(1)[0][1] == 1
     assert len(embedder.seen) == 500
-    assert {job.kind for job in store.jobs(USER)} == {"derive"}
+    assert {job.kind for job in store.jobs(USER)} == {"derive later"}
 
 
 def test_a_worker_that_died_loses_its_lease_and_another_goes_on(

@@ -257,28 +257,30 @@ def append_each(
     at_once: bool = False,
 ) -> list[str]:
     """Store messages of several users and sessions, all of them new; return their sessions."""
-    sessions, scopes = [""] * len(batches), [batch.scope for batch, _ in batches]
-    # Locked in one order, so that no two writers wait for each other.
-    homes = sorted((it.owner, it.session or "", place) for place, it in enumerate(scopes))
-    in_order = [place for _, _, place in homes]
+    scopes = [batch.scope for batch, _ in batches]
+    # Locked in one order, so that no two writers wait for each other; stored in the order given.
+    names = [(it.owner, it.session or "") for it in scopes]
+    in_order = sorted(range(len(names)), key=names.__getitem__)
     locks = dict[int, Callable[[], list[Row]]]()
     for place in in_order:  # first all of them, which is one round trip
         db.act_for(scopes[place].owner)
         locks[place] = db.later("lock_session", **scopes[place].columns())
+    homes = dict[int, tuple[Scope, SessionRow]]()
     for place in in_order:
-        batch, messages = batches[place]
+        db.act_for(scopes[place].owner)
         with naming_item(place, len(batches)):
-            db.act_for(batch.scope.owner)
-            scope = _in_session(db, batch.scope)
-            locked = locks[place]() if batch.scope.session else None
-            session, sessions[place] = ensure_session(db, scope, locked=locked), scope.session or ""
+            scope = _in_session(db, scopes[place])
+            locked = locks[place]() if scopes[place].session else None
+            homes[place] = scope, ensure_session(db, scope, locked=locked)
+    for place, (batch, messages) in enumerate(batches):
+        db.act_for(batch.scope.owner)
         if messages and at_once:
-            append_at_once(db, scope, messages, source)
+            append_at_once(db, homes[place][0], messages, source)
         else:
-            _store(db, scope, session, messages, source)
+            _store(db, *homes[place], messages, source)
         if messages and batch.title is not None:
-            db.later("title_session", **scope.columns(), title=batch.title)
-    return sessions
+            db.later("title_session", **homes[place][0].columns(), title=batch.title)
+    return [homes[place][0].session or "" for place in range(len(batches))]
 
 
 def unseen(
