@@ -19,16 +19,18 @@ Line = tuple[Proxy, Store]
 
 
 @pytest.fixture
-def line(postgres_url: str) -> Iterator[Line]:
+def line(postgres_with_tables: str) -> Iterator[Line]:
     """A store with two messages, and the network to it."""
-    with Proxy(postgres_url) as proxy, open_store(proxy.url) as store:
+    with Proxy(postgres_with_tables) as proxy, open_store(proxy.url) as store:
         for number in range(2):
             store.append(SCOPE, batch("writer", number))
         yield proxy, store
         assert proxy.lost_answers == 1
 
 
-def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(postgres_url: str) -> None:
+def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
+    postgres_with_tables: str,
+) -> None:
     names = [f"writer{number}" for number in range(4)]
 
     def write(name: str) -> None:
@@ -38,22 +40,22 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(postgres_u
             assert [entry.seq for entry in found] == list(added.seqs)
 
     with (
-        Proxy(postgres_url, cut_every=9) as proxy,
+        Proxy(postgres_with_tables, cut_every=9) as proxy,
         open_store(proxy.url) as store,
         ThreadPoolExecutor(len(names)) as threads,
     ):
         list(threads.map(write, names))
     assert proxy.lost_answers > 20
     check_store(
-        postgres_url,
+        postgres_with_tables,
         dict.fromkeys(names, APPENDS),
         spare=0,
         why=f"{proxy.lost_answers} answers lost",
     )
 
 
-def test_a_note_whose_answer_is_lost_is_written_once(postgres_url: str) -> None:
-    with Proxy(postgres_url, cut_every=4) as proxy, open_store(proxy.url) as store:
+def test_a_note_whose_answer_is_lost_is_written_once(postgres_with_tables: str) -> None:
+    with Proxy(postgres_with_tables, cut_every=4) as proxy, open_store(proxy.url) as store:
         for version in range(18):
             note = store.write_note(SCOPE, f"note {version}", base_version=version)
             assert note.version == version + 1
@@ -89,12 +91,12 @@ def test_a_use_whose_answer_is_lost_is_counted_once(line: Line) -> None:
 
 
 def test_a_use_is_counted_once_also_where_a_failover_dropped_the_row_that_counts(
-    line: Line, postgres_url: str
+    line: Line, postgres_with_tables: str
 ) -> None:
     proxy, store = line
     item = MemoryItem(scope=SCOPE, text="tea")
     store.apply(SCOPE, [Add(item)])
-    with psycopg.connect(postgres_url) as connection:
+    with psycopg.connect(postgres_with_tables) as connection:
         connection.execute("DELETE FROM memorist_writes")
     proxy.lose_next_answer()
     store.apply(SCOPE, [Reinforce(id=item.id)])

@@ -101,10 +101,14 @@ BEGIN
     OR NOT pg_try_advisory_xact_lock(hashtextextended(for_owner::text, 2)) THEN
     RETURN;
   END IF;
-  WITH moved AS (
-    UPDATE passage_words SET placed = true WHERE owner = for_owner AND id = ANY(ARRAY(
-      SELECT id FROM passage_words WHERE owner = for_owner AND NOT placed
-      ORDER BY id LIMIT 2048 FOR UPDATE SKIP LOCKED))
+  WITH waiting AS (
+    SELECT id, cardinality(words) AS size FROM passage_words WHERE owner = for_owner AND NOT placed
+    ORDER BY id LIMIT 512 FOR UPDATE SKIP LOCKED
+  ), few AS (  -- at most so many words that it takes some 100 ms
+    SELECT id FROM (SELECT id, size, sum(size) OVER (ORDER BY id) AS so_far FROM waiting) AS sized
+    WHERE so_far - size < 5000
+  ), moved AS (
+    UPDATE passage_words SET placed = true WHERE owner = for_owner AND id = ANY(ARRAY(SELECT id FROM few))
     RETURNING id, place_of(id) AS place, words
   ), counted AS (
     INSERT INTO placed_messages AS m (owner, count)
@@ -136,7 +140,10 @@ END $$;
 -- Who embeds passages places them; where nobody does, who adds one to very many.
 CREATE FUNCTION words_wait() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 BEGIN
-  PERFORM place_words(NEW.owner, TG_ARGV[0]::integer);
+  IF coalesce(current_setting('memorist.has_placed', true), '') = '' THEN  -- once in a transaction
+    PERFORM set_config('memorist.has_placed', 'yes', true);
+    PERFORM place_words(NEW.owner, TG_ARGV[0]::integer);
+  END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER words_wait AFTER INSERT ON vectors
