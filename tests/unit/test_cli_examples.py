@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
@@ -77,6 +80,12 @@ def test_the_examples_work_one_after_the_other(folder: Path) -> None:
             assert (done.exit_code, done.exception) == (0, None), (line, done.output)
 
 
+def answers(url: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"{url}/health").is_success
+    return False
+
+
 def run_until_stopped(words: list[str], folder: Path) -> None:
     """Start it, and end it by Ctrl-C, or by the end of its input."""
     port = [] if words[0] == "mcp" or "--port" in words else ["--port", "0"]
@@ -92,8 +101,12 @@ def run_until_stopped(words: list[str], folder: Path) -> None:
     with process:
         assert process.stdout is not None
         if words[0] == "serve":
-            while "Ctrl-C" not in process.stdout.readline():
+            said = ""
+            while "Ctrl-C" not in said:
                 assert process.poll() is None
+                said += process.stdout.readline()
+            [url, *_] = re.findall(r"https?://[^\s/]+", said)
+            until(lambda: answers(url))  # before that, Ctrl-C interrupts its start
             process.send_signal(signal.SIGINT)
         _, problems = process.communicate(timeout=60)
     assert process.returncode == (130 if words[0] == "serve" else 0)
