@@ -76,7 +76,7 @@ class Runtime:
             synonyms_of=no_synonyms if embedder is None else synonyms_of,
         )
         self._gate = ForegroundGate()
-        self.scrubber = Scrubber(store)
+        self.scrubber = Scrubber(store, self._gate)
         self.scrubber.stopped |= wake_worker is not None
         with suppress(MemoristError):  # the store may be away
             if store.unscrubbed_s() is not None:  # a process ended before it came to that

@@ -9,8 +9,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memorist import Message, Scope, SqliteStore
+from memorist.records.query import Term
+from memorist.store.forgetting import Scrubber
 from memorist.store.sqlite.db import QUERIES
-from memorist.store.sqlite.store import MIGRATIONS, SqliteEngine
+from memorist.store.sqlite.store import MIGRATIONS, MOST_PARTS, SqliteEngine
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +76,24 @@ def test_a_statement_is_planned_once_whatever_is_asked(empty: apsw.Connection, n
     empty.execute(QUERIES[name], dict.fromkeys(values, "[2]") | {"limit": 1}).fetchall()
     empty.authorizer = None
     assert planned == []
+
+
+def test_a_text_index_in_many_parts_is_merged_and_finds_the_same(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "memory.db") as store:
+        scope = Scope(user="ada", session="s")
+        for number in range(100):
+            store.append(scope, [Message("user", f"tea {number % 7} and milk {number % 3}")])
+
+        def parts() -> int:
+            return int(store._engine.read("", lambda db: db.rows("count_word_parts"))[0][0])
+
+        asked: list[Term] = [("tea",), ("3",), ("milk",)]
+        found = store.match_text(scope, asked, limit=50)
+        assert found
+        assert parts() > MOST_PARTS
+        scrubber = Scrubber(store)
+        while scrubber.step():
+            assert not scrubber.stopped
+        assert parts() <= MOST_PARTS
+        assert store.match_text(scope, asked, limit=50) == found
+        assert not scrubber.step()

@@ -423,6 +423,10 @@ class Store:
         """Remove deleted bytes from the files; say what remains, if anything."""
         return self._engine.scrub()
 
+    def merge(self) -> bool:
+        """Merge a little of the text index, if it is in many parts; say whether more is left."""
+        return self._engine.merge()
+
     def unscrubbed_s(self) -> float | None:
         """For how many seconds something forgotten waits for a scrub; None if nothing does."""
         since = self._engine.unscrubbed_since()

@@ -173,6 +173,9 @@ class Engine(Protocol):
     def scrub(self) -> str:
         """After a forget: remove deleted bytes from files; say what remains, if anything."""
 
+    def merge(self) -> bool:
+        """Merge a little of the text index, if it is in many parts; say whether more is left."""
+
     def unscrubbed_since(self) -> int | None:
         """When the first forget that waits for a scrub was, in microseconds since 1970."""
 

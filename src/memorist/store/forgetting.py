@@ -17,7 +17,7 @@ from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
 from memorist.store.activity import note
 from memorist.store.engine import Db, DryRunError
-from memorist.store.jobs import JobRunner, enqueue
+from memorist.store.jobs import ForegroundGate, JobRunner, enqueue
 from memorist.store.log import message_places, session_rows
 from memorist.store.views import keep_by_hand, records, restore, stating
 
@@ -216,12 +216,16 @@ def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
 
 
 class Scrubber(JobRunner):
-    """Scrubs the files in the background, once for all that was forgotten meanwhile."""
+    """Scrubs the files in the background, once for all that was forgotten meanwhile.
+
+    It also merges what appends leave of the text index, in which a search is slower.
+    """
 
     name = "scrubbing"
+    longest_pause = 5.0
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store, ())
+    def __init__(self, store: Store, gate: ForegroundGate | None = None) -> None:
+        super().__init__(store, (), gate)
         self.stopped = not store.scrubs
 
     def await_exit(self, seconds: float) -> None:
@@ -230,10 +234,11 @@ class Scrubber(JobRunner):
             self._store.close()  # which interrupts a scrub
 
     def step(self) -> bool:
-        """Scrub if something waits for it, though not before others could be added."""
+        """Scrub if something waits for it, though not before others could be added; or merge."""
         waited_s = self._store.unscrubbed_s()
         if waited_s is None or 0 <= waited_s < GATHER_SECONDS or self.paused:
-            return False
+            self.gate.wait()
+            return self._store.merge()
         began, is_clean = time.monotonic(), False
         try:
             is_clean = not self._store.scrub()

@@ -222,6 +222,9 @@ class PostgresEngine(ProcessPart):
     def scrub(self) -> str:
         return RESIDUE
 
+    def merge(self) -> bool:
+        return False
+
     def unscrubbed_since(self) -> None:
         return None
 

@@ -325,6 +325,18 @@ DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXIST
 -- name: merge_words
 INSERT INTO passage_words (passage_words, rank) VALUES ('merge', :pages)
 
+-- name: merge_any_two
+-- By default it merges four parts of a size or more.
+INSERT INTO passage_words (passage_words, rank) VALUES ('usermerge', 2)
+
+-- name: count_word_parts
+-- One step for each: the index has a row for each page of them.
+WITH RECURSIVE parts (id) AS (
+  SELECT min(segid) FROM passage_words_idx
+  UNION ALL
+  SELECT (SELECT min(segid) FROM passage_words_idx WHERE segid > id) FROM parts WHERE id IS NOT NULL)
+SELECT count(id) FROM parts
+
 -- One writer at a time: what is committed comes in the order of its ids.
 -- name: is_settled
 SELECT 1

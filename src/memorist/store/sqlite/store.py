@@ -35,6 +35,8 @@ T = TypeVar("T")
 APPLICATION_ID = 0x6D656D6F  # "memo": tells our files from those of other programs
 MIGRATIONS = load_migrations(resources.files("memorist.store.sqlite") / "migrations")
 MERGE_PAGES = 2_000
+MERGE_STEP = 32  # pages: a writer waits for a few milliseconds
+MOST_PARTS = 6  # of the text index: a word is looked up in each
 CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
 LEAST_MS = 50  # to wait for another process that is writing
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
@@ -59,7 +61,7 @@ class SqliteEngine(ProcessPart):
         self._indexes = cache(_open_indexes)
         self._reading = 0
         self._pausing = False
-        self._closed = self._scrubbing = False
+        self._closed = self._scrubbing = self._merging = False
         self._writer_db: SqliteDb | None = None
         self._inode = 0
         self._known = MIGRATIONS[-1][0]
@@ -154,13 +156,25 @@ class SqliteEngine(ProcessPart):
             writer.execute("UPDATE unscrubbed SET since = NULL WHERE forgets = ?", (forgets,))
             return ""
 
+    def merge(self) -> bool:
+        if not self._merging:
+            [(parts,)] = self.read("", lambda db: db.rows("count_word_parts"))
+            self._merging = parts > MOST_PARTS
+        if self._merging:
+            self._merging = self._merge(MERGE_STEP) >= 2
+        return self._merging
+
     def _merge(self, pages: int) -> int:
         """Merge some pages of the text index; say how many rows changed, 1 if none were left."""
+
+        def merge(db: SqliteDb) -> int:
+            db.run("merge_any_two")
+            before = db.connection.total_changes()
+            db.run("merge_words", pages=pages)
+            return db.connection.total_changes() - before
+
         with self._locked(), TRANSLATED:
-            writer = self._db()
-            before = writer.connection.total_changes()
-            writer.run("merge_words", pages=pages)
-            return writer.connection.total_changes() - before
+            return in_transaction(self._db(), merge, "BEGIN IMMEDIATE")
 
     def unscrubbed_since(self) -> int | None:
         since: int | None = self.read("", lambda db: db.rows("unscrubbed"))[0][1]
