@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from memorist.language.text import stems, term_stem
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Term
 from memorist.records.scope import Scope
-from memorist.records.values import dump_json, from_micros
+from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
 from memorist.store.engine import load_queries
 from memorist.store.rows import Row
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from memorist.store.vectors import VectorIndexCache
 
 MAX_POSTINGS = 16_000  # read for one question
+MAX_WAITING = 32  # messages whose words are not in the text index yet: a search looks at each
 COUNT_SECONDS = 30.0  # for which a count is reused
 WORTH_KEEPING = 1_000
 MAX_COUNTS = 1_000
@@ -113,7 +115,13 @@ class SqliteDb:
 
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
         self.many("add_passage", rows)
-        self.many("index_passage", rows)
+        first, last = (rows[place]["id"] // PASSAGES_PER_MESSAGE for place in (0, -1))
+        if last // MAX_WAITING > (first - 1) // MAX_WAITING:  # once in so many messages
+            self.run("index_waiting")
+            self.run("none_waiting")
+        is_new = first > 0 and rows[0]["id"] % PASSAGES_PER_MESSAGE == 0
+        waits = is_new and len(rows) <= MAX_WAITING
+        self.many("keep_words_waiting" if waits else "index_passage", rows)
 
     def unpack(self, row: Row) -> Message:
         _, _, message_id, role, created_at, content, more, *_ = row
@@ -124,14 +132,14 @@ class SqliteDb:
     ) -> dict[Term, Ids]:
         words = {spelled(owner, term_stem(term)): term for term in terms}
         if every or self.count_records(owner) * len(words) <= MAX_POSTINGS:
-            postings = self._read("postings", words)
+            postings = self._read("postings", owner, words)
         else:
-            postings = self._postings_of_rarest(words)
+            postings = self._postings_of_rarest(owner, words)
         return {words[word]: ids for word, ids in postings.items()}
 
     def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         words = {spelled(owner, stem): stem for stem in stems}
-        postings = self._read("documents_with", words, most + 1)
+        postings = self._read("documents_with", owner, words, most + 1)
         return {words[word]: ids for word, ids in postings.items() if len(ids) <= most}
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
@@ -139,18 +147,32 @@ class SqliteDb:
         rows = self.rows("memories_with", **scope.columns(), words=words, most=most)
         return [json.loads(f"[{joined}]") for (joined,) in rows if joined]
 
-    def _read(self, query: str, words: Collection[str], most: int = -1) -> dict[str, Ids]:
-        rows = self.rows(query, words=list(words), most=most) if words else []
-        return dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
+    def _read(
+        self, query: str, owner: str, words: Collection[str], most: int = -1
+    ) -> dict[str, Ids]:
+        """The passages of each word, rising: those that are indexed, and those that wait."""
+        import numpy as np
 
-    def _postings_of_rarest(self, words: Collection[str]) -> dict[str, Ids]:
+        rows = self.rows(query, words=list(words), most=most) if words else []
+        found = dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
+        waiting = defaultdict[str, list[int]](list)
+        for id_, joined in self.rows("words_waiting", owner=owner) if words else ():
+            said = joined.split()
+            for word in said if query == "postings" else set(said):
+                if word in found:
+                    waiting[word].append(id_)
+        for word, ids in waiting.items():
+            found[word] = np.sort(np.concatenate([found[word], ids]))
+        return found
+
+    def _postings_of_rarest(self, owner: str, words: Collection[str]) -> dict[str, Ids]:
         """The postings of rare words; the words left out occur nearly everywhere.
 
         Short lists are read without counting them first: both take about as long. Of long ones
         it matters little how often a word occurs in a passage, so only the passages are read.
         """
         unknown = [word for word in words if self._known_count(word) is None]
-        read = self._read("postings", unknown, WORTH_KEEPING + 1)
+        read = self._read("postings", owner, unknown, WORTH_KEEPING + 1)
         few = {word: ids for word, ids in read.items() if len(ids) <= WORTH_KEEPING}
         counted = [
             (len(few[word]) if word in few else self._counted("count_postings", term=word), word)
@@ -163,7 +185,7 @@ class SqliteDb:
             if chosen and total > MAX_POSTINGS:
                 break
             chosen.append(word)
-        many = self._read("documents_with", [word for word in chosen if word not in few])
+        many = self._read("documents_with", owner, [word for word in chosen if word not in few])
         return {word: few[word] if word in few else many[word] for word in chosen}
 
     def matches(

@@ -91,6 +91,18 @@ VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :cr
 -- name: index_passage
 INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
 
+-- name: keep_words_waiting
+INSERT INTO words_waiting (id, owner, words) VALUES (:id, :owner, :words)
+
+-- name: words_waiting
+SELECT id, words FROM words_waiting WHERE owner = :owner
+
+-- name: index_waiting
+INSERT INTO passage_words (rowid, words) SELECT id, words FROM words_waiting ORDER BY id
+
+-- name: none_waiting
+DELETE FROM words_waiting
+
 -- name: postings
 SELECT (
   SELECT group_concat(doc) FROM (SELECT doc FROM word_postings WHERE term = w.value LIMIT :most))

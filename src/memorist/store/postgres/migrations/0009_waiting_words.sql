@@ -1,0 +1,2 @@
+-- beside: 6
+-- Nothing here: SQLite keeps the words of new messages beside its text index. The numbers go together.
