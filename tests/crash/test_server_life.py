@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +56,37 @@ def test_ctrl_c_ends_a_server_quietly_and_no_second_one_takes_its_port(path: str
     # As shells count: by this signal; or 0, where whoever runs the tests has it ignored.
     assert server.ended() in (130, 0)
     assert server.said() == ""
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["one", "several"])
+def test_ctrl_c_ends_a_server_as_quietly_while_its_processes_begin(
+    path: str, options: tuple[str, ...]
+) -> None:
+    server = ServerProcess(path, *options, embedder="none")
+    children = Path(f"/proc/{server.child.pid}/task")
+
+    def begun() -> bool:
+        listed = (thread / "children" for thread in children.iterdir())
+        return len([pid for each in listed for pid in each.read_text().split()]) > len(options)
+
+    until(begun)
+    server.signal(signal.SIGINT, group=True)
+    assert server.ended() in (130, 0)
+    assert server.said() == ""
+
+
+def test_ctrl_c_ends_the_command_as_quietly_while_it_is_loaded() -> None:
+    code = (
+        "import os, signal, sys, threading\n"
+        "class Interrupted:\n"  # the moment at which the command line itself is imported
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'memorist.cli.main': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from memorist.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "serve"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_the_page_is_opened_in_the_browser_of_the_user(

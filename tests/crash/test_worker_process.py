@@ -115,7 +115,8 @@ def test_a_worker_killed_again_and_again_derives_everything_once(target: str) ->
             until(lambda: workers_of(server), PATIENCE_S)
     until(lambda: idle(server), PATIENCE_S)
     server.signal(signal.SIGTERM)
-    assert server.ended() == 0
+    assert server.ended() == -signal.SIGTERM
+    assert "Traceback" not in server.said()
     with Memory(target, embedder=None, extraction=None) as memory:
         assert memory.jobs.dead() == 0
         texts = {it.message_id: it.text for it in memory.history(user="ada")}

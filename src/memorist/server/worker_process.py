@@ -13,7 +13,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
@@ -100,7 +101,8 @@ class WorkerProcess:
             began = time.monotonic()
             arguments = self._settings, self._read_end, self.link.state
             self._child = _spawn.Process(target=run_worker, args=arguments, daemon=True)
-            self._child.start()
+            with without_interrupts():
+                self._child.start()
             self.link.state[0] = self._child.pid
             self._child.join()
             self.link.state[0] = 0
@@ -115,10 +117,20 @@ class WorkerProcess:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
+@contextlib.contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Processes that are started within get no Ctrl-C of a terminal: the server ends them."""
+    resource_tracker.ensure_running()  # when it is started, it unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def run_worker(settings: Settings, pipe: Connection, state: Any) -> None:
     """Do the jobs until the pipe ends or a signal comes; the main function of the process."""
     signals: list[int] = []
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, which the server gets too
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
     os.nice(NICE)
     set_up_logging(settings)

@@ -24,7 +24,7 @@ from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import Limits, build_app
 from memorist.server.http.observe import set_up_logging
-from memorist.server.worker_process import WorkerLink, WorkerProcess
+from memorist.server.worker_process import WorkerLink, WorkerProcess, without_interrupts
 
 SHUTDOWN_S = 8
 KEEP_ALIVE_S = 30
@@ -98,6 +98,15 @@ class BoundedConnection(H11Protocol):
             self._timer = self.loop.call_later(self.timeout_keep_alive, self._look, now)
 
 
+class ServerProcesses(Multiprocess):
+    """Several server processes, which this one ends."""
+
+    def init_processes(self) -> None:
+        """Start them: a terminal's Ctrl-C would show a traceback of each that is loading."""
+        with without_interrupts():
+            super().init_processes()
+
+
 def resolve_auth(settings: Settings, address: Address, *, keys: bool) -> Settings:
     """The settings with `auth` resolved, and with the address's own name among the hosts.
 
@@ -147,7 +156,7 @@ def serve(
         ready(bound)
         make = partial(make_app, settings, link)
         config = uvicorn_config(make, factory=True, workers=workers, **tls)
-        Multiprocess(config, sockets=[listening]).run()
+        ServerProcesses(config, sockets=[listening]).run()
 
 
 def _tls_options(certfile: str | None, keyfile: str | None) -> dict[str, Any]:
