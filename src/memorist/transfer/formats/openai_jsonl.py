@@ -8,12 +8,12 @@ that they name, or else to one of their file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from memorist.errors import InvalidError, MessageError
 from memorist.records.message import ROLES, Message
-from memorist.records.values import dump_json
+from memorist.records.values import MadeAt, dump_json
 from memorist.transfer.items import Item, Skipped, Turn, moment, stable_id
 from memorist.transfer.source import Source
 
@@ -83,17 +83,15 @@ def _message(
     said: dict[str, Any], place: str, session: str, created_at: datetime | None
 ) -> Message:
     id_ = _text(said, "id", "message_id") or stable_id(session, place, str(said["content"]))
-    known: dict[str, Any] = {"message_id": id_}
-    if created_at is not None:
-        known["created_at"] = created_at
-    calls = said.get("tool_calls")
-    if said["role"] in ROLES and isinstance(said["content"], str) and not calls:
-        known |= {key: said.get(key) for key in ("name", "tool_call_id")}
-        return Message(role=said["role"], content=said["content"], **known)
+    role, content, calls = said["role"], said["content"], said.get("tool_calls")
+    at = created_at or MadeAt.now(UTC)
+    if role in ROLES and isinstance(content, str) and not calls:
+        answers = said.get("tool_call_id")
+        return Message(role, content, id_, said.get("name"), tool_call_id=answers, created_at=at)
     if isinstance(calls, list):  # one without an id gets the same one each time
         named = [{"id": f"{id_}-{number}", **call} for number, call in enumerate(calls)]
         said = {**said, "tool_calls": named}
-    return Message.from_response_dict({**said, "id": id_}, **known)
+    return Message.from_response_dict({**said, "id": id_}, message_id=id_, created_at=at)
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
