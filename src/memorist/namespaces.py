@@ -272,8 +272,8 @@ class Facts(MemoryPart):
         Without `valid`, those of all times; without `known`, by what is known now. A subject and
         a predicate together are compared however they are written, one of them exactly. The user
         and "my wife" are one subject with their names, once these are told. `text` is words, the
-        last of which may go on. For a page, give a `limit`, and as `after` the `known_from` and
-        id of the last fact before.
+        last of which may go on: what holds them all, in the order in which it was learnt. For a
+        page, give a `limit`, and as `after` the `known_from` and id of the last fact before.
         """
         about: dict[str, Any] = {"subject": subject, "predicate": predicate, "object": object}
         about |= {"source": source, "text": text, "newest_first": newest_first}
@@ -402,8 +402,8 @@ class Memories(MemoryPart):
         """The memories in the scope, oldest first; with `current`, those that have not ended.
 
         A `state` says it instead: "current", "over" or "all". `text` is words, the last of which
-        may go on; what is over has none in the index. For a page, give a `limit`, and as `after`
-        the `created_at` and id of the last one before.
+        may go on: what holds them all now, in the order in which it was learnt. For a page, give a
+        `limit`, and as `after` the `created_at` and id of the last one before.
         """
         filters: dict[str, Any] = {"text": text, "kind": kind, "category": category, "tag": tag}
         filters |= {"tier": tier, "source": source, "newest_first": newest_first}

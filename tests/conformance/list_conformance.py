@@ -210,6 +210,41 @@ class ListConformance:
         store.forget(whole, record_id=items[1].id)
         assert store.items(whole, text="ru") == []
 
+    def test_a_search_is_paged_in_the_order_in_which_things_were_learnt(self, store: Store) -> None:
+        whole = fresh_scope().whole_user()
+        chance = random.Random(5)
+        items = [
+            MemoryItem(
+                scope=whole,
+                text=f"Ada keeps tea in box{number:03}. {'And more tea. ' * (number % 7 * 40)}",
+                tags=("rare",) if number % 50 == 7 else (),
+                created_at=NOW - timedelta(chance.randint(0, 99)),
+            )
+            for number in range(300)
+        ]
+        facts = [
+            Fact(scope=whole, subject="Ada", predicate="drinks", object=f"tea {number}")
+            for number in range(100)
+        ]
+        for start in range(0, 300, 30):
+            beside = facts[start // 3 : start // 3 + 10]
+            store.apply(whole, [*map(Add, items[start : start + 30]), *map(Add, beside)])
+        for newest_first, max_bytes, rare in product((False, True), (None, 1), (False, True)):
+            about: Filter = {"text": "tea", "newest_first": newest_first, "max_bytes": max_bytes}
+            read = partial(store.items, whole, **about, tag="rare" if rare else None)
+            learnt = [item.id for item in items if item.tags or not rare]
+            found = walk(paged(read), lambda it: (it.created_at, it.id), 7)
+            assert [it.id for it in found] == (learnt[::-1] if newest_first else learnt)
+            told = partial(store.facts, whole, **about)
+            found_facts = walk(paged(told), lambda it: (it.known_from, it.id), 7)
+            known = [fact.id for fact in facts]
+            assert [it.id for it in found_facts] == (known[::-1] if newest_first else known)
+        assert len(store.items(whole, text="tea")) == 300
+        place = items[3].created_at, items[3].id
+        store.forget(whole, record_id=items[3].id)
+        with pytest.raises(InvalidError, match="begin it again"):
+            store.items(whole, text="tea", after=place)
+
     def test_any_text_can_be_searched_for(self, store: Store) -> None:
         whole = fresh_scope().whole_user()
         for text in ODD_TEXTS.values():

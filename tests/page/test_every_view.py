@@ -32,7 +32,7 @@ VIEWS = {
     "notes": ("notes?agent=assistant", "About Ada"),
     "articles": ("articles?agent=assistant", "Night trains in Europe"),
     "health": ("health", "sqlite"),
-    "context": (f"context?question={quote('Plan my weekend')}", "Copy as OpenAI"),
+    "context": (f"context?wait=true&question={quote('Plan my weekend')}", "Copy as OpenAI"),
 }
 
 

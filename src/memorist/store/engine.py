@@ -89,12 +89,20 @@ class Db(Protocol):
         """The passages of the newest memories with each stem that any has, at most so many."""
 
     def matches(
-        self, owner: str, words: Sequence[str], last: Sequence[str], most: int
+        self,
+        owner: str,
+        words: Sequence[str],
+        last: Sequence[str],
+        most: int,
+        *,
+        past: int,
+        newest_first: bool,
     ) -> Sequence[int]:
-        """The newest passages of derived records that hold all these stems, and the last word.
+        """The passages of derived records that hold all these stems, and the last word.
 
-        Of that, the first form is the beginning, and each of the others is a stem. Of words that
-        occur nearly everywhere, some may be left out.
+        Of that, the first form is the beginning, and each of the others is a stem. They are those
+        past a passage, in order; the newest have the lowest ids. Of words that occur nearly
+        everywhere, some may be left out.
         """
 
     def count_records(self, owner: str) -> int:

@@ -371,8 +371,9 @@ WHERE t.owner = :owner AND t.tag = substr(:tag, 1, 200) AND t.is_over = {over}
   AND i.owner = :owner AND i.id = t.memory AND @item_filter
 
 -- name: items_found
-WITH i AS MATERIALIZED (SELECT * FROM memory_items WHERE owner = :owner AND id IN (:found*))
-SELECT i.created_at AS place, i.id AS item, i.agent_name, i.session_id, @memory_item FROM i
+SELECT i.place, i.id AS item, i.agent_name, i.session_id, @memory_item FROM (
+  SELECT -p.id AS place, v.* FROM passages p CROSS JOIN memory_items v
+  WHERE p.owner = :owner AND p.id IN (:found*) AND v.owner = :owner AND v.id = p.view_id) i
 WHERE @item_page @in_place
 
 -- The moments are compared as `Fact.holds` does.
@@ -421,8 +422,9 @@ WHERE f.owner = :owner AND f.source_start = substr(:source, 1, 200) AND f.is_ove
 @fact_columns WHERE f.owner = :owner AND f.topic = :topic AND @fact_page @in_place
 
 -- name: facts_found
-WITH f AS MATERIALIZED (SELECT * FROM facts WHERE owner = :owner AND id IN (:found*))
-SELECT f.known_from AS place, f.id AS item, f.agent_name, f.session_id, @fact FROM f
+SELECT f.place, f.id AS item, f.agent_name, f.session_id, @fact FROM (
+  SELECT -p.id AS place, v.* FROM passages p CROSS JOIN facts v
+  WHERE p.owner = :owner AND p.id IN (:found*) AND v.owner = :owner AND v.id = p.view_id) f
 WHERE (:any_subject = 1 OR f.subject IN (:subjects*)) AND (:any_topic = 1 OR f.topic IN (:topics*))
   AND @fact_page @in_place
 
@@ -455,10 +457,6 @@ WITH RECURSIVE names (name, place) AS (
 SELECT e.name, (SELECT count(*) FROM (
   SELECT 1 FROM fact_names n WHERE n.owner = :owner AND n.name = e.name LIMIT 101) AS few)
 FROM names e WHERE substr(e.name, 1, length(:start)) = :start ORDER BY e.place
-
--- name: views_of_passages
-SELECT DISTINCT p.view_id FROM passages p
-WHERE p.owner = :owner AND p.id IN (:ids*) AND p.kind = :kind
 
 -- name: view_parts
 SELECT p.id, substr(v.text, p.start_at + 1, p.stop_at - p.start_at) FROM passages p

@@ -37,11 +37,12 @@ from memorist.store.engine import Db
 from memorist.store.indexing import index_view
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
-from memorist.store.rows import FACT, ITEM, Columns, check_count, dated_page
+from memorist.store.rows import END, FACT, ITEM, Columns, Row, check_count, dated_page
 
 MOST_WITH_STEM = 200  # memories, the newest, that share one
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
-MAX_MATCHES = 1_000  # passages, the newest, that a list is searched in
+PORTION = 64  # passages that a search reads at first; then ever more …
+MAX_PORTION = 4_096  # … up to so many at a time
 MAX_CHAIN = 1_000
 MAX_COUNTED = 100
 RECENT = 60_000_000  # microseconds
@@ -126,7 +127,8 @@ def items(
     """The memories in the scope that pass all filters, by age; those that are neither ended nor
     expired are `current`, and `state` says it otherwise.
 
-    `after` is the `created_at` and id of the last memory of the page before.
+    `after` is the `created_at` and id of the last memory of the page before. With a `text` they
+    are in the order in which they were learnt.
     """
     filters = {"tag": tag, "session": scope.session, "category": category, "source": source}
     filters |= {"kind": kind, "tier": tier}
@@ -143,24 +145,52 @@ def items(
     named = {**scope.columns(), **filters, **dated_page(limit, after, **places), "state": state}
     lists = [f"items_by_{name}" for name, value in filters.items() if value is not None]
     query = f"{[*lists, 'items'][0]}_{state}"
-    if (found := None if text is None else _matching(db, scope, "memory", text)) is not None:
-        query, named["found"] = "items_found", found
-    query = f"newest_{query}" if newest_first else query
-    rows = db.page(query, max_bytes, **named, now=db.now)
+    named["now"] = db.now
+    if (terms := _terms(text)) is not None:
+        named |= dated_page(limit, None, **places)
+        rows = _found(db, "items_found", terms, after, newest_first, max_bytes, **named)
+    else:
+        rows = db.page(f"newest_{query}" if newest_first else query, max_bytes, **named)
     return _records(db, scope, ITEM, [row for _, *row in rows])
 
 
-def _matching(db: Db, scope: Scope, kind: str, text: str) -> list[str] | None:
-    """The newest memories or facts that hold all words of a text, of which the last may go on.
+def _terms(text: str | None) -> tuple[list[str], list[str]] | None:
+    """The words of a text and the forms of its last one; None where there is nothing to search."""
+    words, last = search_terms(text or "")
+    return (words, last) if words or last else None
 
-    None where it has no words to search by.
+
+def _found(
+    db: Db,
+    query: str,
+    terms: tuple[list[str], list[str]],
+    after: tuple[datetime, str] | None,
+    newest_first: bool,
+    max_bytes: int | None,
+    **named: Any,
+) -> list[Row]:
+    """A page of the records that hold all words of a text, of which the last may go on.
+
+    They come in the order of their passages, so that each page is read where the last one ended.
     """
-    words, last = search_terms(text)
-    if not words and not last:
-        return None
-    ids = list(db.matches(scope.owner, words, last, MAX_MATCHES))
-    rows = db.rows("views_of_passages", owner=scope.owner, ids=ids, kind=kind)
-    return [view for (view,) in rows]
+    owner, limit, named["limit"] = named["owner"], named["limit"], END
+    place = -END if newest_first else 0
+    if after is not None:
+        ids = [id_ for _, id_ in db.rows("passages_of_view", owner=owner, id=after[1])]
+        if not ids:
+            raise InvalidError("what the search was to go on after is gone; begin it again")
+        place = max(ids) if newest_first else min(ids)
+    rows: dict[str, Row] = {}
+    portion = PORTION
+    query = f"newest_{query}" if newest_first else query
+    while len(rows) < limit:
+        ids = list(db.matches(owner, *terms, portion, past=place, newest_first=newest_first))
+        for row in db.page(query, max_bytes, **named, found=ids) if ids else ():
+            rows.setdefault(row[1], row)  # a record may have several passages
+        if len(ids) < portion or (rows and max_bytes is not None):
+            break
+        place, portion = ids[-1], min(4 * portion, MAX_PORTION)
+    return list(rows.values())[:limit]
 
 
 def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
@@ -229,7 +259,8 @@ def facts(
     """The facts in the scope that were true at one moment, as known at another, as learnt.
 
     A subject is meant by its other names, too; with both a subject and a predicate, however these
-    are written. `after` is the `known_from` and id of the last fact of the page before.
+    are written. `after` is the `known_from` and id of the last fact of the page before. With a
+    `text` they are in the order in which they were learnt.
     """
     filters = {"object": object, "predicate": predicate, "source": source}
     for name, value in {**filters, "subject": subject, "text": text}.items():
@@ -247,10 +278,12 @@ def facts(
     if subjects and predicate is not None:
         topics, named["predicate"] = [topic_of(name, predicate) for name in subjects], None
         query, each = "facts_by_topic", [{"topic": topic} for topic in topics]
-    if (found := None if text is None else _matching(db, scope, "fact", text)) is not None:
-        any_of = {"any_subject": int(not subjects or bool(topics)), "any_topic": int(not topics)}
-        about = {"found": found, "subjects": subjects, "topics": topics}
-        query, each = "facts_found", [{**any_of, **about}]
+    if (terms := _terms(text)) is not None:
+        named |= dated_page(limit, None, newest_first=newest_first)
+        named |= {"any_subject": int(not subjects or bool(topics)), "any_topic": int(not topics)}
+        named |= {"subjects": subjects, "topics": topics}
+        found = _found(db, "facts_found", terms, after, newest_first, max_bytes, **named)
+        return _records(db, scope, FACT, [row for _, *row in found])
     query = f"newest_{query}" if newest_first else query
     max_bytes = max_bytes if len(each) == 1 else None  # or one name's would end before another's
     pages = [db.page(query, max_bytes, **{**named, **about}) for about in each]

@@ -72,7 +72,7 @@ function TopBar({ me, route, search }) {
       <input
         ref=${search}
         type="search"
-        placeholder="Search anything"
+        placeholder="Search"
         aria-label="Search anything"
         aria-keyshortcuts="/"
         autocomplete="off"

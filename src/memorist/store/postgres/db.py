@@ -177,15 +177,23 @@ class PostgresDb:
         return [None if places is None else _passages(places) for places in sent_places]
 
     def matches(
-        self, owner: str, words: Sequence[str], last: Sequence[str], most: int
+        self,
+        owner: str,
+        words: Sequence[str],
+        last: Sequence[str],
+        most: int,
+        *,
+        past: int,
+        newest_first: bool,
     ) -> Sequence[int]:
         import numpy as np
 
         ends = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
         lists = self._all_postings(owner, [*(f"={word}" for word in words), *ends])
         held = [*lists[: len(words)], *([np.concatenate(lists[len(words) :])] if ends else [])]
-        found: list[int] = functools.reduce(np.intersect1d, held)[:most].tolist()
-        return found
+        found = functools.reduce(np.intersect1d, held)
+        found = found[(found > past) & (found < 0)] if newest_first else found[found < past][::-1]
+        return [int(id_) for id_ in found[:most]]
 
     def count_records(self, owner: str) -> int:
         return int(self.rows("count_records", owner=owner)[0][0])

@@ -189,12 +189,20 @@ class SqliteDb:
         return {word: few[word] if word in few else many[word] for word in chosen}
 
     def matches(
-        self, owner: str, words: Sequence[str], last: Sequence[str], most: int
+        self,
+        owner: str,
+        words: Sequence[str],
+        last: Sequence[str],
+        most: int,
+        *,
+        past: int,
+        newest_first: bool,
     ) -> Sequence[int]:
         ends = [f'"{spelled(owner, word)}"' for word in last]
         ends = [f"({' OR '.join([f'{ends[0]}*', *ends[1:]])})"] if ends else []
         asked = " AND ".join([*(f'"{spelled(owner, word)}"' for word in words), *ends])
-        return [id_ for (id_,) in self.rows("view_matches", words=asked, most=most)]
+        query = "newest_view_matches" if newest_first else "view_matches"
+        return [id_ for (id_,) in self.rows(query, words=asked, past=past, most=most)]
 
     def count_records(self, owner: str) -> int:
         return self._counted("count_records", owner=owner)

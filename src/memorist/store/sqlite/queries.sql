@@ -215,10 +215,13 @@ INDEXED BY facts_by_topic
 SELECT m.id, substr(m.content, 1, 400) FROM chat_message_history m
 WHERE m.owner = :owner AND m.id IN (:seqs*)
 
--- Passages of derived records have ids below zero, the newest the lowest.
 -- name: view_matches
 SELECT rowid FROM passage_words
-WHERE passage_words MATCH :words AND rowid < 0 ORDER BY rowid LIMIT :most
+WHERE passage_words MATCH :words AND rowid < :past ORDER BY rowid DESC LIMIT :most
+
+-- name: newest_view_matches
+SELECT rowid FROM passage_words
+WHERE passage_words MATCH :words AND rowid > :past AND rowid < 0 ORDER BY rowid LIMIT :most
 
 -- name: @has_tag
 EXISTS (SELECT 1 FROM json_each(i.tags) WHERE value = :tag)
