@@ -135,7 +135,7 @@ def test_json_of_a_recall_tells_everything_about_each_hit(
     (hit,) = json.loads(worked(run("recall", "grusse", "--user", "ada", "--json")))
 
     names = {"kind", "id", "text", "score", "created_at", "session_id", "role", "speaker", "why"}
-    assert hit.keys() == names | {"over", "sources"}
+    assert hit.keys() == names | {"over", "partly_over", "sources"}
     assert hit["why"].keys() == {"ranks", "scores", "parts", "age", "start", "stop"}
     assert 0 < hit["score"] < 1
     assert (hit["kind"], hit["role"], hit["text"]) == ("message", "assistant", "Grüße aus 東京 🗼")

@@ -213,6 +213,8 @@ def test_a_memory_names_the_message_it_came_from_and_what_is_over_is_marked() ->
     assert shown(quote_of(memory)) == f"{header}\n> Lives in Graz\n"
     old = hit_of(text="I live in Rome.", role="user", over=past(START))
     assert shown(quote_of(old)) == "user, until January 2026:\n> I live in Rome.\n"
+    both = hit_of(text="I'm Ada and live in Rome.", role="user", partly_over=past(START))
+    assert shown(quote_of(both)).startswith("user, partly until January 2026:\n> I'm Ada")
     assert past(None) == "history"
 
 

@@ -107,6 +107,7 @@ def test_of_a_message_that_says_several_things_only_what_is_asked_about_is_over(
     for question in ("Which peanuts make me ill?", "What should I cook?"):
         hits = newer_first(question, [OVER, MOVED], [LIVED, ILL])
         assert [(hit.text, hit.over) for hit in hits] == [(OVER.text, ""), (MOVED.text, "")]
+        assert [hit.partly_over for hit in hits] == [OVER.over, ""]
 
 
 def test_a_message_of_which_everything_is_over_stays_marked() -> None:

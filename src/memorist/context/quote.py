@@ -68,7 +68,8 @@ class Quote:
 def quote_of(hit: Hit, whole: str | None = None) -> Quote:
     """A hit as a quotation, with the `whole` text of its message if that is known."""
     is_message = hit.kind == "message"
-    labels = (hit.role if is_message else hit.kind, hit.origin, hit.over)
+    over = f"partly {hit.partly_over}" if hit.partly_over else hit.over
+    labels = (hit.role if is_message else hit.kind, hit.origin, over)
     source = ", ".join(filter(None, labels))
     name = label(hit.speaker or "") if is_message else ""
     return Quote(hit.id, source, whole or hit.text, hit.created_at, _rank(hit), hit.text, name)

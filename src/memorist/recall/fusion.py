@@ -344,7 +344,8 @@ def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -
         order.insert(place, hit)
     holding = {update.message_id for update in updates} - successors.keys()
     return [
-        replace(hit, over="") if hit.id in holding else hit for hit in (*order, *hits[LOOKED_AT:])
+        replace(hit, over="", partly_over=hit.over) if hit.id in holding else hit
+        for hit in (*order, *hits[LOOKED_AT:])
     ]
 
 

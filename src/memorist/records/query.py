@@ -184,7 +184,8 @@ class Record:
     """A text that was found, with the id of its record.
 
     `speaker` is the name that a message was stored with. `over` marks what holds no longer, "until
-    April 2026" or "history"; `sources` are the messages that a memory or fact came from.
+    April 2026" or "history", `partly_over` a message of which only what was not asked about holds
+    no longer; `sources` are the messages that a memory or fact came from.
     """
 
     kind: HitKind
@@ -195,6 +196,7 @@ class Record:
     role: str | None = None
     speaker: str | None = None
     over: str = ""
+    partly_over: str = ""
     sources: tuple[SourceMessage, ...] = ()
 
 
