@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -19,6 +19,7 @@ from memorist.store.rows import SQL, Row
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
+    from memorist.store.vectors import VectorIndexCache
 
 T = TypeVar("T")
 # What a list of each state is made of: what is not over, what is, and None for what is `beside`:
@@ -119,8 +120,10 @@ class Db(Protocol):
     ) -> list[tuple[int, float]]:
         """The passages whose vectors are nearest, with their cosines, best first."""
 
-    def vector(self, values: Sequence[float]) -> dict[str, Any]:
-        """The columns in which this database keeps a vector."""
+    def put_vectors(
+        self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]
+    ) -> None:
+        """Store the vectors of passages; of those that are gone, or have one, nothing."""
 
     def note_forget(self) -> str:
         """Note that deleted bytes wait for a scrub; say where they are and what removes them."""
@@ -189,6 +192,13 @@ class Engine(Protocol):
 
     def check(self) -> dict[str, str]: ...
     def close(self) -> None: ...
+
+
+def open_indexes() -> VectorIndexCache:
+    """Opened by the first search: numpy takes long to import."""
+    from memorist.store.vectors import VectorIndexCache
+
+    return VectorIndexCache()
 
 
 def load_queries(dialect: str, list_sql: str) -> dict[str, str]:

@@ -543,12 +543,6 @@ WHERE owner = :owner AND agent_name = :agent AND version = :base_version
 INSERT INTO note_versions (owner, agent_name, version, notes, created_at)
 VALUES (:owner, :agent, :version, :text, :now)
 
--- name: put_vector
-INSERT INTO vectors (owner, passage, embedder, @vector_columns)
-SELECT p.owner, p.id, :embedder, @vector_values FROM passages p
-WHERE p.owner = :owner AND p.id = :passage
-ON CONFLICT DO NOTHING
-
 -- name: dimensions
 SELECT dimensions FROM embedders WHERE owner = :owner AND embedder = :embedder
 

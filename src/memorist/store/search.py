@@ -266,10 +266,7 @@ def put_vectors(
     named = {"owner": scope.owner, "embedder": embedder}
     db.run("set_dimensions", **named, dimensions=length)
     _check_dimensions(_dimensions(db, scope, embedder), length)
-    db.many(
-        "put_vector",
-        ({**named, "passage": id_, **db.vector(vector)} for id_, vector in sorted(vectors.items())),
-    )
+    db.put_vectors(scope.owner, embedder, vectors)
 
 
 def _dimensions(db: Db, scope: Scope, embedder: str) -> int:

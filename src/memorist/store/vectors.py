@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memorist.forks import fork_safe
-from memorist.store.engine import Db
 from memorist.store.rows import Row
 
 EXACT_UP_TO = 20_000
 RESCORED = 256
+WEIGHED = 3  # times as many as are wanted of those found by signs
 CACHE_BYTES = 256 * 2**20
+Hits = list[tuple[int, float]]
+"""Passages with their scores, best first."""
+Place = tuple[str, str, int]
+"""An owner, an embedder, and how long its vectors are: a forgotten user's may be others."""
 
 
 def pack_vector(values: Sequence[float]) -> bytes:
@@ -38,7 +42,7 @@ def unpack_vectors(packed: Sequence[bytes]) -> NDArray[np.float32]:
 
 def cosines(
     passages: Sequence[int], vectors: NDArray[np.float32], vector: Sequence[float], limit: int
-) -> list[tuple[int, float]]:
+) -> Hits:
     """The `limit` passages whose vectors, in rows, are nearest to `vector`, best first."""
     if not passages or limit <= 0:
         return []
@@ -68,7 +72,8 @@ class VectorIndex:
 
     def __init__(self, coded: bool) -> None:
         self.coded = coded
-        self.last = 0  # the highest id added
+        self.last = 0  # the highest id added, or the last row of many
+        self.offset = 0  # bytes of that row
         self.missing = 0  # hits that did not exist any more
         self._count = 0
         self._passages = np.empty(0, np.int64)
@@ -93,14 +98,30 @@ class VectorIndex:
             return
         packed = [row[2] for row in rows]
         values = _codes(packed) if self.coded else unpack_vectors(packed)
-        start, stop = self._count, self._count + len(rows)
+        self._extend(np.array([row[1] for row in rows], np.int64), values)
+        self.last = rows[-1][0]
+
+    def add_entries(self, rows: Sequence[Row], size: int) -> None:
+        """Add `(number, entries)` by rising number: of the last row, what is beyond `offset`.
+
+        An entry is a passage in eight bytes and its code; one that was forgotten is all zeros.
+        """
+        joined = b"".join([entries for _, entries in rows])
+        words = np.frombuffer(joined, np.uint64).reshape(-1, size // 8).T
+        words = words[:, words[0] != 0]
+        self._extend(words[0].view(">i8").astype(np.int64), words[1:])
+        for number, entries in rows:
+            self.offset = len(entries) + (self.offset if number == self.last else 0)
+            self.last = number
+
+    def _extend(self, passages: NDArray[np.int64], values: NDArray[Any]) -> None:
+        start, stop = self._count, self._count + len(passages)
         if stop > len(self._passages):
             self._grow(max(stop, 2 * start), values)
         self._count = stop
-        self._passages[start:stop] = [row[1] for row in rows]
+        self._passages[start:stop] = passages
         new = self._used()[:, start:] if self.coded else self._used()[start:]
         new[:] = values
-        self.last = rows[-1][0]
 
     def _grow(self, room: int, like: NDArray[np.generic]) -> None:
         passages, values = self._passages[: self._count], self._used()
@@ -117,8 +138,8 @@ class VectorIndex:
 
     def search(
         self, vector: Sequence[float], limit: int, allowed: NDArray[np.int64] | None
-    ) -> list[tuple[int, float]]:
-        """The nearest passages, best first; scores are cosines, or for codes their likeness."""
+    ) -> Hits:
+        """The nearest passages, best first; scores are cosines, or likewise of their signs."""
         if not self._count or limit <= 0:
             return []
         passages, values = self._passages[: self._count], self._used()
@@ -126,7 +147,10 @@ class VectorIndex:
             kept = np.flatnonzero(np.isin(passages, allowed))
             passages = passages[kept]
             values = values[:, kept] if self.coded else values[kept]
-        scores = _likeness(values, vector) if self.coded else _dots(values, _unit(vector))
+        if self.coded:  # by how many signs differ, and the best of that by how much those weigh
+            best = _highest(_likeness(values, vector), WEIGHED * limit)
+            passages, values = passages[best], _signs(values[:, best], len(vector))
+        scores = _dots(values, _unit(vector))
         chosen = _highest(scores, limit)
         chosen = chosen[np.lexsort((-passages[chosen], -scores[chosen]))][:limit]
         return list(zip(passages[chosen].tolist(), scores[chosen].tolist(), strict=True))
@@ -155,6 +179,12 @@ def _likeness(codes: NDArray[np.uint64], vector: Sequence[float]) -> NDArray[np.
     return likeness
 
 
+def _signs(codes: NDArray[np.uint64], length: int) -> NDArray[np.float32]:
+    """The codes as rows of numbers: 1 for what is above zero."""
+    bits = np.ascontiguousarray(codes.T).view(np.uint8)
+    return np.unpackbits(bits, axis=1, count=length).astype(np.float32)
+
+
 def _highest(scores: NDArray[Any], limit: int) -> NDArray[np.intp]:
     """The positions of at least the `limit` highest scores, in no order."""
     if len(scores) <= limit:
@@ -174,53 +204,58 @@ class VectorIndexCache:
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = fork_safe(threading.Lock())
-        self._indexes: OrderedDict[tuple[str, str, int], tuple[threading.Lock, VectorIndex]]
-        self._indexes = OrderedDict()
+        self._indexes: OrderedDict[Place, SharedIndex] = OrderedDict()
+
+    def find(self, place: Place) -> SharedIndex | None:
+        """The index of a place, unless there is none or it is to be filled anew."""
+        with self._lock:
+            shared = self._indexes.get(place)
+            if shared is None or shared.index.is_stale():
+                return None
+            self._used(place)
+            return shared
+
+    def add(self, place: Place, *, coded: bool) -> SharedIndex:
+        """A new index, which is empty, instead of the one before."""
+        with self._lock:
+            shared = self._indexes[place] = SharedIndex(VectorIndex(coded))
+            self._used(place)
+            return shared
+
+    def _used(self, place: Place) -> None:
+        self._indexes.move_to_end(place)
+        nbytes = sum(it.index.nbytes for it in self._indexes.values())
+        while len(self._indexes) > 1 and nbytes > self._max_bytes:
+            nbytes -= self._indexes.popitem(last=False)[1].index.nbytes
+
+
+class SharedIndex:
+    """An index that several threads search."""
+
+    def __init__(self, index: VectorIndex) -> None:
+        self.index = index
+        self.lock = fork_safe(threading.Lock())
 
     def search(
         self,
-        db: Db,
-        owner: str,
-        embedder: str,
         vector: Sequence[float],
         limit: int,
         allowed: NDArray[np.int64] | None,
-    ) -> list[tuple[int, float]]:
-        """The passages nearest to the vector, by cosine."""
-        key = {"owner": owner, "embedder": embedder}
-        lock, index = self._index(db, owner, embedder, len(vector))
-        wanted = max(RESCORED, limit) if index.coded else limit
-        since = "codes_since" if index.coded else "vectors_since"
-        while True:
-            with lock:
-                while rows := db.rows(since, **key, last=index.last):
-                    index.add(rows)
-                hits = index.search(vector, wanted, allowed)
-            passages = [passage for passage, _ in hits]
-            if index.coded:  # found by their signs: scored by the vectors themselves
-                stored: dict[int, bytes] = dict(db.rows("vectors_of", **key, passages=passages))
-                vectors = unpack_vectors(list(stored.values()))
-                existing = cosines(list(stored), vectors, vector, wanted)
-            else:
-                kept = {id_ for (id_,) in db.rows("existing_vectors", **key, passages=passages)}
-                existing = [hit for hit in hits if hit[0] in kept]
-            if len(existing) >= limit or len(hits) < wanted:
-                index.missing += len(hits) - len(existing)
-                return existing[:limit]
-            wanted *= 4  # deleted vectors must not crowd out the others
+        existing: Callable[[Hits], Hits],
+        rescored: int | None = None,
+    ) -> Hits:
+        """The passages nearest to the vector.
 
-    def _index(
-        self, db: Db, owner: str, embedder: str, length: int
-    ) -> tuple[threading.Lock, VectorIndex]:
-        place = owner, embedder, length  # a forgotten user may come back with another such model
-        with self._lock:
-            cached = self._indexes.get(place)
-            if cached is None or cached[1].is_stale():
-                [(count,)] = db.rows("count_vectors", owner=owner, embedder=embedder)
-                lock = fork_safe(threading.Lock())
-                cached = self._indexes[place] = lock, VectorIndex(count > EXACT_UP_TO)
-            self._indexes.move_to_end(place)
-            nbytes = sum(index.nbytes for _, index in self._indexes.values())
-            while len(self._indexes) > 1 and nbytes > self._max_bytes:
-                nbytes -= self._indexes.popitem(last=False)[1][1].nbytes
-            return cached
+        `existing` leaves out what is not in the database any more, and puts what was found by signs
+        into the order of the vectors themselves.
+        """
+        index = self.index
+        wanted = max(rescored or RESCORED, limit) if index.coded else limit
+        while True:
+            with self.lock:
+                hits = index.search(vector, wanted, allowed)
+            found = existing(hits)
+            if len(found) >= limit or len(hits) < wanted:
+                index.missing += len(hits) - len(found)
+                return found[:limit]
+            wanted *= 4  # deleted vectors must not crowd out the others

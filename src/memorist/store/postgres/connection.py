@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import count
+from itertools import chain, count, repeat
 from typing import Any, TypeVar
 
 import psycopg
@@ -62,12 +62,46 @@ class SentStatement:
     count: int = 0
 
 
+class Integers(tuple[int, ...]):
+    """Sent as an array of bigint in binary form: psycopg would write each one by itself."""
+
+
+class Reals(tuple[float, ...]):
+    """The same of real."""
+
+
+class ArrayDumper(adapt.Dumper):
+    """One dimension, no nulls, the type of each; how many, counted from 1; each after its size."""
+
+    format = psycopg.pq.Format.BINARY
+    oid, element = (psycopg.adapters.types["int8"].array_oid, psycopg.adapters.types["int8"].oid)
+    letter, size = "q", 8
+
+    def dump(self, obj: Sequence[float]) -> bytes:
+        sized = chain.from_iterable(zip(repeat(self.size), obj, strict=False))
+        form = f">5i{f'i{self.letter}' * len(obj)}"
+        return struct.pack(form, 1, 0, self.element, len(obj), 1, *sized)
+
+
+class RealsDumper(ArrayDumper):
+    oid, element = (
+        psycopg.adapters.types["float4"].array_oid,
+        psycopg.adapters.types["float4"].oid,
+    )
+    letter, size = "f", 4
+
+
 @cache
 def numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:
     """A statement with numbers for the names of its values, and the names in their order."""
     names = tuple(dict.fromkeys(re.findall(r"%\((\w+)\)s", sql)))
     by_number = re.sub(r"%\((\w+)\)s", lambda name: f"${names.index(name[1]) + 1}", sql)
     return by_number.encode(), names
+
+
+def _compact(value: Any) -> Any:
+    is_integers = type(value) is list and value and type(value[0]) is int
+    return Integers(value) if is_integers else value
 
 
 class WatchedConnection(psycopg.Connection[Row]):
@@ -82,6 +116,8 @@ class WatchedConnection(psycopg.Connection[Row]):
 
     @cached_property
     def _transformer(self) -> abc.Transformer:
+        self.adapters.register_dumper(Integers, ArrayDumper)
+        self.adapters.register_dumper(Reals, RealsDumper)
         return adapt.Transformer(self)
 
     @cached_property
@@ -111,7 +147,7 @@ class WatchedConnection(psycopg.Connection[Row]):
 
     def _dumped(self, statement: SentStatement) -> tuple[SentStatement, Parsed, list[Any], Any]:
         sql, names = numbered(statement.sql)
-        values = [statement.values[name] for name in names]
+        values = [_compact(statement.values[name]) for name in names]
         sent = self._transformer.dump_sequence(values, [adapt.PyFormat.AUTO] * len(values))
         types = tuple(self._transformer.types or ())
         return statement, (sql, types), list(sent), self._transformer.formats

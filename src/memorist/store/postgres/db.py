@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from psycopg.pq import TransactionStatus as _Status
@@ -18,12 +19,13 @@ from memorist.records.query import Term
 from memorist.records.scope import Scope
 from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import AnswerLostError, load_queries
-from memorist.store.postgres.connection import SentStatement, WatchedConnection
+from memorist.store.postgres.connection import Reals, SentStatement, WatchedConnection
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
+    from memorist.store.vectors import Hits, Place, SharedIndex, VectorIndexCache
 
 MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
@@ -32,6 +34,9 @@ VIEW_PLACES = 2**62  # beyond which the places of derived records lie, as in `pl
 LONGEST_START = 12  # letters of a word that it is found by while it is typed
 FETCHED_ROWS = 10  # of a page at a time, each of which may be large
 MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
+MEASURED = 2_000  # vectors at most, where measuring each is fast enough
+RESCORED = 384  # of those found by signs
+CODED_ROWS = 500  # read at a time, of some 7 kB
 RESIDUE = (
     "PostgreSQL keeps deleted rows until VACUUM, and its write-ahead log and backups until they "
     "are recycled"
@@ -54,9 +59,12 @@ class PostgresDb:
     texts: dict[str, list[Piece] | None]
     repeat: Exception | None = None
 
-    def __init__(self, connection: WatchedConnection, pgvector: bool) -> None:
+    def __init__(
+        self, connection: WatchedConnection, pgvector: bool, indexes: Callable[[], VectorIndexCache]
+    ) -> None:
         self._connection = connection
         self._has_pgvector = pgvector
+        self._indexes = indexes
         self._waiting: list[SentStatement] = []
 
     def begin(self, level: str, query: str, **values: Any) -> None:
@@ -92,6 +100,10 @@ class PostgresDb:
             return statement.rows
 
         return rows
+
+    def _binary(self, query: str, **values: Any) -> list[Row]:
+        """The rows in binary form, in which bytes are half as many."""
+        return self._send(SentStatement(QUERIES[query], values, binary=True)).rows or []
 
     def _send_waiting(self) -> None:
         if self._waiting:
@@ -171,8 +183,7 @@ class PostgresDb:
     ) -> list[Ids | None]:
         """The passages of each word, rising; None from where the rarest have enough together."""
         named = {"owner": owner, "words": words, "stems": stems, "most": most, "in_all": in_all}
-        sent = self._send(SentStatement(QUERIES["postings"], named, binary=True))
-        found: dict[int, bytes | None] = dict(sent.rows or [])
+        found: dict[int, bytes | None] = dict(self._binary("postings", **named))
         sent_places = [found.get(number, b"") for number in range(1, len(words) + 1)]
         return [None if places is None else _passages(places) for places in sent_places]
 
@@ -207,28 +218,71 @@ class PostgresDb:
 
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
-    ) -> list[tuple[int, float]]:
+    ) -> Hits:
+        measure = functools.partial(self._measure, owner, embedder, vector)
+        if allowed is not None and len(allowed) <= MEASURED:
+            return measure(limit, allowed.tolist())
+        place = owner, embedder, len(vector)
+        shared = self._indexes().find(place)
+        if shared is None or not self._catch_up(shared, place):
+            is_coded = self.later("is_coded", owner=owner, embedder=embedder)
+            near = measure(limit) if allowed is None else []  # none where there are codes
+            if not is_coded()[0][0]:
+                return near if allowed is None else measure(limit, allowed.tolist())
+            shared = self._indexes().add(place, coded=True)
+            self._catch_up(shared, place)
+
+        def measured(hits: Hits) -> Hits:
+            return measure(len(hits), [passage for passage, _ in hits])
+
+        return shared.search(vector, limit, allowed, measured, RESCORED)
+
+    def _catch_up(self, shared: SharedIndex, place: Place) -> bool:
+        """Add the codes that are new; False if its last row was deleted, and it must begin anew."""
+        owner, embedder, length = place
+        size = 8 + (length + 63) // 64 * 8
+        with shared.lock:
+            while True:
+                since = {"part": shared.index.last, "offset": shared.index.offset}
+                named = {"owner": owner, "embedder": embedder, **since, "limit": CODED_ROWS}
+                rows = self._binary("codes_since", **named)
+                shared.index.add_entries(rows, size)
+                if len(rows) < CODED_ROWS:
+                    return bool(rows)
+
+    def _measure(
+        self,
+        owner: str,
+        embedder: str,
+        vector: Sequence[float],
+        limit: int,
+        passages: list[int] | None = None,
+    ) -> Hits:
+        """The nearest by their vectors: of these passages, or of all where there are no codes."""
         named: dict[str, Any] = {"owner": owner, "embedder": embedder}
-        if allowed is not None:
-            named["allowed"] = allowed.tolist()
+        if passages is not None:
+            named["passages"] = passages
         if self._has_pgvector:
-            query = "nearest" if allowed is None else "nearest_of"
-            rows = self.rows(query, **named, vector=str(_floats(vector)), limit=limit)
+            query = "nearest" if passages is None else "nearest_of"
+            rows = self.rows(query, **named, vector=Reals(vector), limit=limit)
             return [(passage, float(score)) for passage, score in rows]
         import numpy as np
 
         from memorist.store.vectors import cosines
 
-        query = QUERIES["vectors" if allowed is None else "vectors_of"]
-        sent = self._send(SentStatement(query, named, binary=True)).rows  # half as many bytes
+        sent = self._binary("vectors" if passages is None else "vectors_of", **named)
         if not sent:
             return []
         numbers = np.frombuffer(b"".join([row[1] for row in sent]), ">f4").reshape(len(sent), -1)
         vectors = numbers[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each follows its size
         return cosines([row[0] for row in sent], vectors, vector, limit)
 
-    def vector(self, values: Sequence[float]) -> dict[str, Any]:
-        return {"embedding": _floats(values)}
+    def put_vectors(
+        self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]
+    ) -> None:
+        numbers = Reals(chain.from_iterable(vectors.values()))
+        named = {"owner": owner, "embedder": embedder, "passages": list(vectors)}
+        self.run("put_vectors", **named, numbers=numbers, length=len(numbers) // len(vectors))
 
     def note_forget(self) -> str:
         return RESIDUE
@@ -275,10 +329,6 @@ def word_keys(owner: str, words: Sequence[str]) -> list[int]:
 def _word_key(owner: str, word: str, nth: int) -> int:
     digest = sha256(bytes.fromhex(owner) + f"{nth} {word}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
-
-
-def _floats(values: Sequence[float]) -> list[float]:
-    return [float(value) for value in values]
 
 
 def _passages(places: bytes) -> Ids:

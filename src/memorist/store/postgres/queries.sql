@@ -288,11 +288,11 @@ ORDER BY p.id DESC LIMIT :limit
 -- As PostgreSQL sends them, which numpy reads at once.
 -- name: vectors
 SELECT v.passage, array_send(v.embedding::real[]) FROM vectors v
-WHERE v.owner = :owner AND v.embedder = :embedder
+WHERE v.owner = :owner AND v.embedder = :embedder AND NOT @is_coded
 
 -- name: vectors_of
 SELECT v.passage, array_send(v.embedding::real[]) FROM vectors v
-WHERE v.owner = :owner AND v.embedder = :embedder AND v.passage IN (:allowed*)
+WHERE v.owner = :owner AND v.embedder = :embedder AND v.passage IN (:passages*)
 
 -- name: @has_tags
 i.tags::jsonb ?& CAST(:tags AS text[])
@@ -334,35 +334,41 @@ SELECT passage, max(score) FROM (
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
 
--- Who deletes the passage at this moment waits, and then takes its vector along.
--- name: put_vector
-INSERT INTO vectors (owner, passage, embedder, @vector_columns)
-SELECT p.owner, p.id, :embedder, @vector_values FROM passages p
-WHERE p.owner = :owner AND p.id = :passage
-FOR KEY SHARE OF p
+-- name: put_vectors
+-- Who deletes a passage at this moment waits, and then takes its vector along.
+INSERT INTO vectors (owner, passage, embedder, embedding)
+SELECT p.owner, p.id, :embedder, (CAST(:numbers AS real[]))[(v.nth - 1) * :length + 1 : v.nth * :length]
+FROM unnest(CAST(:passages AS bigint[])) WITH ORDINALITY AS v (passage, nth)
+JOIN passages p ON p.owner = :owner AND p.id = v.passage
+ORDER BY p.id FOR KEY SHARE OF p
 ON CONFLICT DO NOTHING
-
--- name: @vector_columns
-embedding
-
--- name: @vector_values
-CAST(:embedding AS real[])
 
 -- name: @nearest
 -- The limit is inside, or each distance would be measured twice.
 SELECT passage, 1 - distance FROM (
-  SELECT v.passage, coalesce(nullif(v.embedding::vector <=> CAST(:vector AS vector), 'NaN'), 1) AS distance
+  SELECT v.passage, coalesce(nullif(v.embedding::vector <=> CAST(CAST(:vector AS real[]) AS vector), 'NaN'), 1) AS distance
   FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder
 
 -- name: @nearest_first
 ORDER BY distance, passage DESC LIMIT :limit) AS measured
 ORDER BY distance, passage DESC
 
+-- name: @is_coded
+EXISTS (SELECT 1 FROM vector_codes WHERE owner = :owner AND embedder = :embedder)
+
+-- name: is_coded
+SELECT @is_coded
+
+-- name: codes_since
+SELECT part, CASE WHEN part = :part THEN substr(entries, CAST(:offset AS integer) + 1) ELSE entries END
+FROM vector_codes WHERE owner = :owner AND embedder = :embedder AND part >= :part
+ORDER BY part LIMIT :limit
+
 -- name: nearest
-@nearest @nearest_first
+@nearest AND NOT @is_coded @nearest_first
 
 -- name: nearest_of
-@nearest AND v.passage IN (:allowed*) @nearest_first
+@nearest AND v.passage IN (:passages*) @nearest_first
 
 -- name: facts_of_topics
 -- Topic by topic, or all facts of the user are read.

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -24,7 +24,14 @@ from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import Db, LateError, load_migrations, newer_schema, oldest_beside
+from memorist.store.engine import (
+    Db,
+    LateError,
+    load_migrations,
+    newer_schema,
+    oldest_beside,
+    open_indexes,
+)
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres.connection import WatchedConnection, defaults
 from memorist.store.postgres.db import QUERIES, RESIDUE, PostgresDb, pack, text_keys, view_keys
@@ -116,6 +123,7 @@ class PostgresEngine(ProcessPart):
         self._patience = patience
         self.pgvector = "off: turned off by the caller"
         self._counters: list[Counter] = []
+        self._indexes = cache(open_indexes)
         self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._opening = fork_safe(threading.Lock())
         self._in_thread = threading.local()
@@ -282,7 +290,7 @@ class PostgresEngine(ProcessPart):
         # The server ends its work first; we give up where that answer does not come.
         until = time.monotonic() + left_ms / 1_000 + 1 if bounded else None
         with self._connection(until) as connection:
-            db = PostgresDb(connection, self.pgvector == "pgvector")
+            db = PostgresDb(connection, self.pgvector == "pgvector", self._indexes)
             bound = "statement_timeout" if bounded else "lock_timeout"
             ours = {
                 "role": self._role,

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -235,13 +235,42 @@ class SqliteDb:
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
-        return self._indexes().search(self, owner, embedder, vector, limit, allowed)
+        from memorist.store import vectors
 
-    def vector(self, values: Sequence[float]) -> dict[str, Any]:
+        key: dict[str, Any] = {"owner": owner, "embedder": embedder}
+        place = owner, embedder, len(vector)
+        shared = self._indexes().find(place)
+        if shared is None:
+            [(count,)] = self.rows("count_vectors", **key)
+            shared = self._indexes().add(place, coded=count > vectors.EXACT_UP_TO)
+        index = shared.index
+        with shared.lock:
+            since = "codes_since" if index.coded else "vectors_since"
+            while rows := self.rows(since, **key, last=index.last):
+                index.add(rows)
+
+        def existing(hits: vectors.Hits) -> vectors.Hits:
+            passages = [passage for passage, _ in hits]
+            if not index.coded:
+                kept = {id_ for (id_,) in self.rows("existing_vectors", **key, passages=passages)}
+                return [hit for hit in hits if hit[0] in kept]
+            stored: dict[int, bytes] = dict(self.rows("vectors_of", **key, passages=passages))
+            whole = vectors.unpack_vectors(list(stored.values()))
+            return vectors.cosines(list(stored), whole, vector, len(hits))
+
+        return shared.search(vector, limit, allowed, existing)
+
+    def put_vectors(
+        self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]
+    ) -> None:
         from memorist.store.vectors import code_of, pack_vector
 
-        packed = pack_vector(values)
-        return {"embedding": packed, "code": code_of(packed)}
+        named = {"owner": owner, "embedder": embedder}
+        packed = [(passage, pack_vector(vectors[passage])) for passage in sorted(vectors)]
+        self.many(
+            "put_vector",
+            ({**named, "passage": id_, "embedding": it, "code": code_of(it)} for id_, it in packed),
+        )
 
     def note_forget(self) -> str:
         self.run("note_forget", now=self.now)

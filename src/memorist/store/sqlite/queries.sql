@@ -272,11 +272,11 @@ GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
 SELECT @message, s.session_id FROM chat_message_history m CROSS JOIN sessions s
 WHERE m.id IN (:seqs*) AND m.owner = :owner AND s.key = m.session_id
 
--- name: @vector_columns
-code, embedding
-
--- name: @vector_values
-:code, :embedding
+-- name: put_vector
+INSERT INTO vectors (owner, passage, embedder, code, embedding)
+SELECT p.owner, p.id, :embedder, :code, :embedding FROM passages p
+WHERE p.owner = :owner AND p.id = :passage
+ON CONFLICT DO NOTHING
 
 -- name: count_vectors
 SELECT count(*) FROM vectors WHERE owner = :owner AND embedder = :embedder

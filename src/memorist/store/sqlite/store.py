@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -23,12 +23,9 @@ from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import Db, load_migrations, newer_schema
+from memorist.store.engine import Db, load_migrations, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.sqlite.db import SqliteDb, all_spelled, pack
-
-if TYPE_CHECKING:
-    from memorist.store.vectors import VectorIndexCache
 
 T = TypeVar("T")
 
@@ -58,7 +55,7 @@ class SqliteEngine(ProcessPart):
         self._lock = fork_safe(threading.RLock())
         self._pool = fork_safe(threading.Condition(threading.Lock()))
         self._readers: list[SqliteDb] = []
-        self._indexes = cache(_open_indexes)
+        self._indexes = cache(open_indexes)
         self._reading = 0
         self._pausing = False
         self._closed = self._scrubbing = self._merging = False
@@ -378,13 +375,6 @@ def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "")
             db.connection.execute("ROLLBACK")
         raise
     return result
-
-
-def _open_indexes() -> "VectorIndexCache":
-    """Opened by the first search: numpy takes long to import."""
-    from memorist.store.vectors import VectorIndexCache
-
-    return VectorIndexCache()
 
 
 def migrate(writer: SqliteDb) -> None:

@@ -1,0 +1,1 @@
+-- Nothing here: PostgreSQL keeps the signs of vectors in rows of their own. The numbers go together.
