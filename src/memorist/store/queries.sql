@@ -371,9 +371,10 @@ WHERE t.owner = :owner AND t.tag = substr(:tag, 1, 200) AND t.is_over = {over}
   AND i.owner = :owner AND i.id = t.memory AND @item_filter
 
 -- name: items_found
-SELECT i.place, i.id AS item, i.agent_name, i.session_id, @memory_item FROM (
-  SELECT -p.id AS place, v.* FROM passages p CROSS JOIN memory_items v
-  WHERE p.owner = :owner AND p.id IN (:found*) AND v.owner = :owner AND v.id = p.view_id) i
+WITH p AS MATERIALIZED (SELECT id, view_id FROM passages WHERE owner = :owner AND id IN (:found*)),
+  i AS MATERIALIZED (
+    SELECT -p.id AS place, v.* FROM p CROSS JOIN memory_items v WHERE v.owner = :owner AND v.id = p.view_id)
+SELECT i.place, i.id AS item, i.agent_name, i.session_id, @memory_item FROM i
 WHERE @item_page @in_place
 
 -- The moments are compared as `Fact.holds` does.
@@ -422,9 +423,10 @@ WHERE f.owner = :owner AND f.source_start = substr(:source, 1, 200) AND f.is_ove
 @fact_columns WHERE f.owner = :owner AND f.topic = :topic AND @fact_page @in_place
 
 -- name: facts_found
-SELECT f.place, f.id AS item, f.agent_name, f.session_id, @fact FROM (
-  SELECT -p.id AS place, v.* FROM passages p CROSS JOIN facts v
-  WHERE p.owner = :owner AND p.id IN (:found*) AND v.owner = :owner AND v.id = p.view_id) f
+WITH p AS MATERIALIZED (SELECT id, view_id FROM passages WHERE owner = :owner AND id IN (:found*)),
+  f AS MATERIALIZED (
+    SELECT -p.id AS place, v.* FROM p CROSS JOIN facts v WHERE v.owner = :owner AND v.id = p.view_id)
+SELECT f.place, f.id AS item, f.agent_name, f.session_id, @fact FROM f
 WHERE (:any_subject = 1 OR f.subject IN (:subjects*)) AND (:any_topic = 1 OR f.topic IN (:topics*))
   AND @fact_page @in_place
 
