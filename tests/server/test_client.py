@@ -68,7 +68,7 @@ def test_the_first_ten_lines_are_the_same(memory: Memory, ada: str) -> None:
     chat = memory.session(user=ada, agent="tutor")
     chat.add("user", "I moved to Berlin in March. No more Munich commutes!")
     chat.add("assistant", "How is Berlin treating you?")
-    found = memory.recall("who moved to Berlin?", user=ada)
+    found = memory.recall("who moved to Berlin?", user=ada, deadline_ms=None)
     assert found.hits[0].text.startswith("I moved to Berlin")
     assert "words" in found.hits[0].why.ranks
     waited = memory.recall("Munich", user=ada, deadline_ms=None)  # waits for all
@@ -177,7 +177,8 @@ def test_memories_are_kept_listed_and_forgotten(memory: Memory, ada: str) -> Non
     )
     [item] = memory.memories.list(user=ada)
     assert (item.id, item.kind, item.tags[0], item.importance) == (id_, "concept", "tea", 0.9)
-    assert memory.recall("green tea", user=ada, kind="memory", tags="tea").hits[0].id == id_
+    found = memory.recall("green tea", user=ada, kind="memory", tags="tea", deadline_ms=None)
+    assert found.hits[0].id == id_
     gone = memory.forget(user=ada, memory=id_)
     assert gone.counts["memories"] == 1
     assert memory.memories.list(user=ada, current=False) == []
@@ -369,7 +370,8 @@ async def _a_turn(url: str) -> list[str]:
     async with AsyncMemory.of(connect(url)) as memory:
         chat = await memory.session(user="grace")
         await chat.add("user", "hello from asyncio")
-        return [one.text for one in (await memory.recall("hello", user="grace")).hits]
+        found = await memory.recall("hello", user="grace", deadline_ms=None)
+        return [one.text for one in found.hits]
 
 
 def test_asyncio_works_on_a_server(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

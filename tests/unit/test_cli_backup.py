@@ -43,7 +43,7 @@ def test_what_was_said_before_is_in_the_copy_though_others_write_on(tmp_path: Pa
     assert said(copy)[:500] == [f"before {n}" for n in range(500)]
     assert copy.stat().st_mode & 0o077 == 0
     with Memory(copy, embedder=None, extraction=None) as memory:
-        assert memory.recall("before 7", user="ada").hits
+        assert memory.recall("before 7", user="ada", deadline_ms=None).hits
 
 
 def test_no_file_is_written_over(tmp_path: Path) -> None:

@@ -399,7 +399,7 @@ def test_the_ten_lines_work_with_await(tmp_path: Path) -> None:
             assert len(await chat.history()) == len(await memory.history(user="ada")) == 23
             found = await memory.recall("march", user="ada", deadline_ms=1_000)
             assert found.hits[0].role == "user"
-            assert len((await chat.recall("berlin", limit=1)).hits) == 1
+            assert len((await chat.recall("berlin", limit=1, deadline_ms=None)).hits) == 1
             gone = await memory.forget(user="ada", everything=True)
             assert gone.counts["messages"] == 23
             with pytest.raises(InvalidError):
