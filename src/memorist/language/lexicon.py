@@ -199,7 +199,11 @@ def _codes(text: str) -> list[str]:
     words = _WORD.findall(plain(text).lower())
     if words and not any(map(_LATIN.search, words)):
         return ["other"]
-    counts = {code: sum(map(listed.__contains__, words)) for code, listed in _common_words()}
+    common, none = _common_words()
+    counts = dict(none)
+    for word in words:
+        for code in common.get(word, ()):
+            counts[code] += 1
     most = max(counts.values())
     return [code for code, count in counts.items() if count == most]
 
@@ -227,11 +231,14 @@ def summary_title(lines: Iterable[str]) -> str:
 
 
 @cache
-def _common_words() -> list[tuple[str, frozenset[str]]]:
-    """The commonest words of the languages in Latin letters, without accents."""
+def _common_words() -> tuple[dict[str, list[str]], dict[str, int]]:
+    """The languages in Latin letters of which a word, without accents, is common; and no counts."""
+    common = defaultdict[str, list[str]](list)
     codes = [code for code in ALL_LANGUAGES if code not in _SCRIPTS]
-    listed = [stop_words("ranking", "grammar", codes=(code,)) for code in codes]
-    return [(code, frozenset(map(plain, words))) for code, words in zip(codes, listed, strict=True)]
+    for code in codes:
+        for word in set(map(plain, stop_words("ranking", "grammar", codes=(code,)))):
+            common[word].append(code)
+    return dict(common), dict.fromkeys(codes, 0)
 
 
 def category_of(text: str) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from memorist.language.lexicon import languages_of, plain
+from memorist.language.lexicon import codes_of, languages_of, plain
 from memorist.language.patterns import Pattern
 from memorist.language.text import clauses, stems, stop_words
 from memorist.records.values import UNSPACED, fold
@@ -108,7 +108,7 @@ def names_differ(one: Set[str], two: Set[str]) -> bool:
 
 def _content(text: str) -> frozenset[str]:
     """The stems of a text without the stop words of its language."""
-    return frozenset(stems(text)).difference(*(_stop_stems(one.code) for one in languages_of(text)))
+    return frozenset(stems(text)).difference(*map(_stop_stems, codes_of(text)))
 
 
 def _denies(text: str) -> bool:

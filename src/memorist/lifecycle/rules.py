@@ -13,7 +13,8 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import (
     Language,
     Rule,
-    languages_of,
+    codes_of,
+    language,
     lines_of,
     plain,
     tags_of,
@@ -175,19 +176,20 @@ def _worth_keeping(
     if code := without_rules(written):
         _say_once(code)
         return
-    languages = languages_of(written)
+    codes = codes_of(written)
+    languages = [language(code) for code in codes]
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
     for sentence in _joined(sentences(written, abbreviations), languages):
         check_time()
-        own = languages_of(sentence)  # where it is too short to say, the message's
+        own = codes_of(sentence)  # where it is too short to say, the message's
         if len(own) > 1:
-            own = [language for language in own if language in languages] or own
-        for language in own:
-            if language.cues["frames"].search(plain(sentence)):
+            own = [code for code in own if code in codes] or own
+        for rules in map(language, own):
+            if rules.cues["frames"].search(plain(sentence)):
                 return
-            if found := _read(sentence, language, groups):
+            if found := _read(sentence, rules, groups):
                 yield found
                 break
 

@@ -39,6 +39,13 @@ LEAST_MS = 50  # to wait for another process that is writing
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
+class _Shared(threading.local):
+    """The connection that a thread's reads share until some moment."""
+
+    until: contextlib.ExitStack | None = None
+    reader: SqliteDb | None = None
+
+
 class SqliteEngine(ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
@@ -55,6 +62,7 @@ class SqliteEngine(ProcessPart):
         self._lock = fork_safe(threading.RLock())
         self._pool = fork_safe(threading.Condition(threading.Lock()))
         self._readers: list[SqliteDb] = []
+        self._shared = _Shared()
         self._indexes = cache(open_indexes)
         self._reading = 0
         self._pausing = False
@@ -73,16 +81,39 @@ class SqliteEngine(ProcessPart):
         if self._in_memory:
             return self.write(owner, work)
         with TRANSLATED:
-            reader = self._take_reader()
-            try:
-                reader = reader or SqliteDb(self._connect(), self._indexes)
-                self._refuse_newer(reader)
+            if self._shared.until is not None:
+                return work(self._shared_reader(self._shared.until))
+            with self._reader() as reader:
                 return in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
-            finally:
-                self._give_back(reader)
 
-    def reading(self, owner: str, left: Callable[[], float | None]) -> contextlib.nullcontext[None]:
-        return contextlib.nullcontext()  # to begin a transaction costs nothing here
+    @contextlib.contextmanager
+    def reading(self, owner: str, left: Callable[[], float | None]) -> Iterator[None]:
+        with TRANSLATED, contextlib.ExitStack() as until:
+            self._shared.until = until
+            try:
+                yield
+            finally:
+                self._shared.until = self._shared.reader = None
+
+    def _shared_reader(self, until: contextlib.ExitStack) -> SqliteDb:
+        """The connection of this thread's reads, in one transaction that their first begins."""
+        if self._shared.reader is None:
+            reader = until.enter_context(self._reader())
+            reader.connection.execute("BEGIN")
+            until.callback(reader.connection.execute, "COMMIT")
+            self._shared.reader = reader
+        return self._shared.reader
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[SqliteDb]:
+        """A connection of the pool, or a new one, for a while."""
+        reader = self._take_reader()
+        try:
+            reader = reader or SqliteDb(self._connect(), self._indexes)
+            self._refuse_newer(reader)
+            yield reader
+        finally:
+            self._give_back(reader)
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         if self._read_only:
