@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ EXACT_UP_TO = 20_000
 RESCORED = 256
 WEIGHED = 3  # times as many as are wanted of those found by signs
 CACHE_BYTES = 256 * 2**20
+MAY_GROW = 32  # indexes, the last ones used: an index grows when it is searched
 Hits = list[tuple[int, float]]
 """Passages with their scores, best first."""
 Place = tuple[str, str, int]
@@ -205,6 +207,7 @@ class VectorIndexCache:
         self._max_bytes = max_bytes
         self._lock = fork_safe(threading.Lock())
         self._indexes: OrderedDict[Place, SharedIndex] = OrderedDict()
+        self._nbytes = 0
 
     def find(self, place: Place) -> SharedIndex | None:
         """The index of a place, unless there is none or it is to be filled anew."""
@@ -218,15 +221,19 @@ class VectorIndexCache:
     def add(self, place: Place, *, coded: bool) -> SharedIndex:
         """A new index, which is empty, instead of the one before."""
         with self._lock:
+            if (before := self._indexes.pop(place, None)) is not None:
+                self._nbytes -= before.counted
             shared = self._indexes[place] = SharedIndex(VectorIndex(coded))
             self._used(place)
             return shared
 
     def _used(self, place: Place) -> None:
         self._indexes.move_to_end(place)
-        nbytes = sum(it.index.nbytes for it in self._indexes.values())
-        while len(self._indexes) > 1 and nbytes > self._max_bytes:
-            nbytes -= self._indexes.popitem(last=False)[1].index.nbytes
+        for shared in islice(reversed(self._indexes.values()), MAY_GROW):
+            self._nbytes += shared.index.nbytes - shared.counted
+            shared.counted = shared.index.nbytes
+        while len(self._indexes) > 1 and self._nbytes > self._max_bytes:
+            self._nbytes -= self._indexes.popitem(last=False)[1].counted
 
 
 class SharedIndex:
@@ -234,6 +241,7 @@ class SharedIndex:
 
     def __init__(self, index: VectorIndex) -> None:
         self.index = index
+        self.counted = 0  # of its bytes, by the cache
         self.lock = fork_safe(threading.Lock())
 
     def search(
