@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile bench-import pictures prove dist prove-dist prove-image docs lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-all bench-lists bench-server bench-hostile bench-import pictures prove dist prove-dist prove-image docs lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -62,6 +62,13 @@ bench-ingest: $(VENV)/dev-ready  ## Messages a second from remember to all views
 
 bench-scale: $(VENV)/dev-ready  ## Recall as memories grow, e.g. ARGS=--million
 	$(BIN)/python -m benchmarks.scale $(ARGS)
+
+bench-all: $(VENV)/dev-ready  ## Appends, recall, server and ingest on both databases, each figure beside its aim; hours
+	$(BIN)/python -m benchmarks.storage
+	$(BIN)/python -m benchmarks.ingest
+	$(BIN)/python -m benchmarks.server
+	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.scale --postgres --out bench-results/postgres
 
 bench-lists: $(VENV)/dev-ready  ## What a page of each list costs, of 1,000 items and of 100,000, e.g. ARGS="--postgres URL"
 	$(BIN)/python -m benchmarks.lists $(ARGS)

@@ -1,5 +1,6 @@
 """Storage speed beside raw SQLite doing the same work: a row and a full-text entry, durably;
-and on SQLite and PostgreSQL beside LangGraph's store, one by one and for many users at once.
+and on SQLite and PostgreSQL beside LangGraph's store, and LanceDB where it is installed, one by one
+and for many users at once.
 
 Run with `make bench`, or `python -m benchmarks.storage --postgres URL` for a server of yours, in
 which a database is made and dropped; without one, a server of this machine is started. Ours and
@@ -10,6 +11,7 @@ look at.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import json
 import random
@@ -135,6 +137,26 @@ class LangGraph:
         )
 
 
+class Lance:
+    """The same messages as rows of a LanceDB table, which indexes no words."""
+
+    def __init__(self, folder: str) -> None:
+        lancedb = importlib.import_module("lancedb")
+        row = {"user": "", "session": "", "id": "", "role": "", "content": ""}
+        self.table = lancedb.connect(folder).create_table("m", [row])
+
+    def append(self, batch: list[Message]) -> None:
+        self._add([("u", "s", message) for message in batch])
+
+    def append_many(self, batch: list[Message]) -> None:
+        self._add([(f"u{number}", f"s{number}", each) for number, each in enumerate(batch)])
+
+    def _add(self, said: list[tuple[str, str, Message]]) -> None:
+        names = ("user", "session", "id", "role", "content")
+        rows = [(user, session, it.message_id, it.role, it.content) for user, session, it in said]
+        self.table.add([dict(zip(names, row, strict=True)) for row in rows])
+
+
 def texts(seed: int) -> Iterator[str]:
     """Sentences of about 150 characters over a vocabulary with a long tail."""
     chance = random.Random(seed)
@@ -187,7 +209,7 @@ def measure_appends(ours: Ours, raw: Raw, source: Iterator[str], size: int) -> l
 
 
 def append_all(
-    side: Ours | Raw | LangGraph, source: Iterator[str], batch: int, count: int
+    side: Ours | Raw | LangGraph | Lance, source: Iterator[str], batch: int, count: int
 ) -> list[float]:
     batches = [make(source, batch) for _ in range(count)]  # before the clock starts
     return [seconds(partial(side.append, batch)) for batch in batches]
@@ -203,10 +225,12 @@ def measure_history(ours: Ours, raw: Raw, size: int) -> Figure:
     return Figure(f"last 20 of {size:,}, the median", mine, bare, "µs", "≤ 3.0")
 
 
-def measure_stores(name: str, ours: Ours, other: LangGraph, source: Iterator[str]) -> list[Figure]:
-    """Appends one by one, and of many users in one call, beside LangGraph's store."""
+def measure_stores(
+    name: str, ours: Ours, other: LangGraph | Lance, source: Iterator[str]
+) -> list[Figure]:
+    """Appends one by one, and of many users in one call, beside another store."""
 
-    def for_many(side: Ours | LangGraph) -> list[float]:
+    def for_many(side: Ours | LangGraph | Lance) -> list[float]:
         batch = make(source, USERS)
         return [seconds(partial(side.append_many, batch))]
 
@@ -241,6 +265,13 @@ def beside_langgraph(folder: str, url: str, source: Iterator[str]) -> list[Figur
             ours = Ours(where)
             figures += measure_stores(name, ours, LangGraph(other), source)
             ours.memory.close()
+    return figures
+
+
+def beside_lance(folder: str, source: Iterator[str]) -> list[Figure]:
+    ours = Ours(f"{folder}/beside-lance.db")
+    figures = measure_stores("SQLite", ours, Lance(f"{folder}/lance"), source)
+    ours.memory.close()
     return figures
 
 
@@ -288,6 +319,10 @@ def main() -> None:
         with postgres_database(asked.postgres) as url:
             stores = beside_langgraph(folder, url, source)
         show(stores, "Memorist beside LangGraph's store", "LangGraph")
+        if importlib.util.find_spec("lancedb"):
+            lance = beside_lance(folder, source)
+            show(lance, "Memorist beside LanceDB", "LanceDB")
+            stores += lance
     results = Path("bench-results")
     results.mkdir(exist_ok=True)
     rows = [{**vars(figure), "ratio": figure.ratio} for figure in (*raw, *stores)]
