@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from sphinx.cmd.build import build_main
 
 import memorist.server.http.app  # noqa: F401 - its routes are on the router then
-from memorist.server.http.openapi import PROBLEMS, describe
+from memorist.server.http.openapi import describe
 from memorist.server.http.routing import router
 
 HERE = Path(__file__).parent
@@ -102,7 +102,7 @@ def _tree(title: str, pages: list[str]) -> str:
 
 
 def api_document() -> dict[str, Any]:
-    app = FastAPI(title="Memorist", version="0", responses=PROBLEMS)
+    app = FastAPI(title="Memorist", version="0")
     app.include_router(router)
     describe(app)
     return app.openapi()

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from memorist import Memory
+from memorist.providers.minilm import StaticEmbedder
 from tests.support.servers import ServerProcess, end_servers
 from tests.support.waiting import until
 
@@ -105,7 +106,7 @@ def test_uses_are_noted_and_an_event_tells_what_the_worker_did(tmp_path: Path) -
 def test_a_worker_killed_again_and_again_derives_everything_once(target: str) -> None:
     chance = random.Random(20_261_117)
     server = ServerProcess(target, *PLAIN, embedder="static").until_up()
-    said = [f"My friend number{number} plays chess in Bonn." for number in range(60)]
+    said = [f"My friend Bob{number} plays chess in Bonn." for number in range(60)]
     for number, text in enumerate(said):
         say(server, text)
         if number % 12 == 11:
@@ -123,4 +124,6 @@ def test_a_worker_killed_again_and_again_derives_everything_once(target: str) ->
         made = [texts[id_] for it in memory.memories.list(user="ada") for id_ in it.sources]
         assert Counter(texts.values()) == Counter(said)
         assert max(Counter(made).values()) == 1
-        assert memory.store.unembedded(memory.scope(user="ada"), "static", limit=9) == {}
+        assert (
+            memory.store.unembedded(memory.scope(user="ada"), StaticEmbedder().name, limit=9) == {}
+        )

@@ -44,7 +44,7 @@ from memorist.server.http.middleware import (
     TrustedOrigins,
 )
 from memorist.server.http.observe import ObserveRequests
-from memorist.server.http.openapi import PROBLEMS, describe
+from memorist.server.http.openapi import describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
 from memorist.server.http.routes import (  # noqa: F401 - each adds its routes to the router
     activity,
@@ -142,7 +142,6 @@ def _routes(
         redoc_url=None,
         lifespan=alive,
         redirect_slashes=False,
-        responses=PROBLEMS,
         exception_handlers={
             MemoristError: on_error,
             HTTPException: on_http,
@@ -159,7 +158,7 @@ def _routes(
         worker.watch()
     app.state.polls = activity.EventPolls()
     app.state.memory_of_tenant = memory_of_tenant
-    app.include_router(router)
+    app.router.routes += router.routes  # a router that is included looks at all of them twice
     app.mount("/web", GZipMiddleware(StaticFiles(directory=WEB)), name="web")
     app.add_route("/mcp", cast(Any, mcp), include_in_schema=False)  # an app, as Starlette allows
     describe(app)

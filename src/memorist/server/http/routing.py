@@ -22,7 +22,7 @@ from memorist.memory import Memory
 from memorist.operations import OPERATIONS
 from memorist.records.scope import Scope
 from memorist.server.auth import Principal
-from memorist.server.http.openapi import example_response
+from memorist.server.http.openapi import PROBLEMS, example_response
 from memorist.server.http.schemas import UserRequest
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class ApiRoute(APIRoute):
         return handle
 
 
-router = APIRouter(route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute, responses=PROBLEMS)
 """Every route of the API."""
 _ANSWERS: dict[Callable[..., Any], Any] = {}  # what checks and writes the answers of each
 
