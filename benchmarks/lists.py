@@ -1,9 +1,9 @@
 """What a page of each list costs, first and last, of 1,000 items and of 100,000.
 
 Run with `make bench-lists` or `python -m benchmarks.lists`. The stores are filled through the
-store's own methods, but for sessions and articles in SQLite, which are written in bulk. The older
-half of the memories and facts is over. Each page of 20 is read several times; the least counts: of
-the CPU in SQLite, which runs in the same thread, of the clock with `--postgres URL`.
+store's own methods, but for sessions and articles, which are written in bulk. The older half of the
+memories and facts is over. Each page of 20 is read several times; the least counts: of the CPU in
+SQLite, which runs in the same thread, of the clock with `--postgres`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import psycopg
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.storage import postgres_database
 from memorist import Memory
-from memorist.records.documents import Article, Chunk
 from memorist.records.memories import Add, Change, Fact, MemoryItem
-from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
@@ -36,20 +37,27 @@ BATCH = 100  # of which a transaction of PostgreSQL writes 200 records in time
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = ("fact", "episode", "concept", "procedure")
 # Stores of a hundred thousand sessions take an hour to fill one by one.
-NUMBERS = """WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < :size - 1)"""
+NUMBERS = """WITH RECURSIVE n (n) AS (
+  SELECT CAST(0 AS BIGINT) UNION ALL SELECT n + 1 FROM n WHERE n < {size} - 1)"""
 BULK = (
     """INSERT INTO sessions (key, owner, session_hash, session_id, agent_name, created_at)
-    SELECT n + 1, :owner, 'hash ' || n, 'session ' || n, 'agent ' || (n % 20), n * 1000000
+    SELECT {key}, {owner}, 'hash ' || n, 'session ' || n, 'agent ' || (n - n / 20 * 20), n * 1000000
     FROM n""",
     """INSERT INTO chat_message_history
-      (id, owner, session_id, message_id, role, source, created_at, content)
-    SELECT n + 1, :owner, n + 1, 'message ' || n, 'user', 'user', n * 1000000, 'What of ' || n
+      (id, owner, session_id, message_id, role, source, created_at, {column})
+    SELECT n + 1, {owner}, {key}, 'message ' || n, 'user', 'user', {at}, {said}
     FROM n""",
     """INSERT INTO articles
       (owner, id, agent_name, uri_hash, uri, title, digest, chars, pieces, created_at, text)
-    SELECT :owner, 'article ' || n, '', n, '', 'title ' || n, n, 7, 1, n * 1000000, 'article'
+    SELECT {owner}, 'article ' || n, '', '' || n, '', 'title ' || n, '' || n, 7, 1, n * 1000000,
+      'article'
     FROM n""",
 )
+TEXT = "'What of ' || n"
+SQLITE = {"key": "n + 1", "column": "content", "at": "n * 1000000", "said": TEXT}
+POSTGRES = {"key": "CAST(md5('' || n) AS uuid)", "column": "message", "at": "to_timestamp(n)"}
+POSTGRES["said"] = f"""jsonb_build_object(
+  'type', 'human', 'data', jsonb_build_object('type', 'human', 'content', {TEXT}))"""
 console = Console(width=120)
 
 
@@ -62,7 +70,7 @@ class Listed:
     place: Callable[[Any], Any]
 
 
-def fill(store: Store, scope: Scope, size: int) -> None:
+def fill(store: Store, url: str, scope: Scope, size: int) -> None:
     """So many sessions, memories, facts and articles."""
     for start in range(0, size, BATCH):
         numbers = range(start, start + BATCH)
@@ -71,19 +79,20 @@ def fill(store: Store, scope: Scope, size: int) -> None:
             changes += (Add(item_of(scope, number, size)), Add(fact_of(scope, number, size)))
         store.apply(scope, changes)
     if isinstance(store, SqliteStore):
-        store._engine.write(scope.owner, lambda db: fill_log(db, scope.owner, size))
+        store._engine.write(
+            scope.owner, lambda db: fill_log(cast(Any, db).connection, scope.owner, size, SQLITE)
+        )
         return
-    for number in range(size):
-        place = scope.within(session=f"session {number}", agent=f"agent {number % 20}")
-        store.append(place, [Message("user", f"What of {number}?")])
-        article = Article(scope=scope, title=f"title {number}", text=f"article {number}")
-        store.put_article(article, [Chunk(0, 8)])
+    with psycopg.connect(url) as connection:
+        fill_log(connection, scope.owner, size, POSTGRES)
+        connection.execute("ANALYZE")
 
 
-def fill_log(db: Any, owner: str, size: int) -> None:
+def fill_log(connection: Any, owner: str, size: int, words: dict[str, str]) -> None:
     """Sessions with a message each, and articles, as the store would write them."""
     for statement in BULK:
-        db.connection.execute(f"{NUMBERS} {statement}", {"owner": owner, "size": size})
+        sql = f"{NUMBERS} {statement}".format(owner=f"'{owner}'", size=size, **words)
+        connection.execute(sql)
 
 
 def item_of(scope: Scope, number: int, size: int) -> MemoryItem:
@@ -192,7 +201,7 @@ def last_place(listed: Listed) -> Any:
 def measure(url: str, size: int, clock: Callable[[], float]) -> dict[str, tuple[float, float]]:
     with Memory(url, embedder=None, extraction=None) as memory:
         user = f"ada {size}"
-        fill(memory.store, memory.scope(user=user), size)
+        fill(memory.store, url, memory.scope(user=user), size)
         console.print(f"{size:,} of each are stored")
         costs = {}
         for listed in lists_of(memory, user):
@@ -203,12 +212,16 @@ def measure(url: str, size: int, clock: Callable[[], float]) -> dict[str, tuple[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--postgres", metavar="URL")
+    parser.add_argument("--postgres", metavar="URL", nargs="?", const="", help="of a superuser")
     parser.add_argument("--sizes", type=int, nargs=2, default=SIZES)
     asked = parser.parse_args()
-    clock = time.perf_counter if asked.postgres else time.thread_time
-    with tempfile.TemporaryDirectory() as folder:
-        urls = [asked.postgres or str(Path(folder) / f"{size}.db") for size in asked.sizes]
+    on_postgres = asked.postgres is not None
+    clock = time.perf_counter if on_postgres else time.thread_time
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
+        urls = [str(Path(folder) / f"{size}.db") for size in asked.sizes]
+        if on_postgres:
+            database = postgres_database(asked.postgres or None, vector=True)
+            urls = [opened.enter_context(database)] * len(urls)
         few, many = (measure(url, size, clock) for url, size in zip(urls, asked.sizes, strict=True))
     small, large = (f"{size:,}" for size in asked.sizes)
     table = Table("list", f"first of {small}", f"of {large}", f"last of {small}", f"of {large}")
