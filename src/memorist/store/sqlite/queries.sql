@@ -296,9 +296,7 @@ WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
 -- Only what came lately to the whole store is looked at: the rest has its vectors.
 -- name: newest
 SELECT p.id FROM passages p @passage_joins
-WHERE p.id >= (
-    SELECT min(id) FROM (SELECT id FROM passages WHERE id > 0 ORDER BY id DESC LIMIT 1000))
-  AND p.owner = :owner AND p.start_at = 0 AND @says_something AND @passage_filter AND @filters
+WHERE p.id > max(0, (SELECT max(id) FROM passages) - 1000 * @per_message) AND p.owner = :owner AND p.start_at = 0 AND @says_something AND @passage_filter AND @filters
 ORDER BY p.id DESC LIMIT :limit
 
 -- Without joins, and from covering indexes where they hold it: this is asked for hundreds at once.
