@@ -15,28 +15,9 @@ import pytest
 from memorist import Message, StoreError
 from memorist.records.message import Job
 from memorist.records.scope import Scope
-from memorist.store import jobs
-from memorist.store.jobs import GATE_SECONDS, ForegroundGate, JobRunner
+from memorist.store.jobs import JobRunner
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.waiting import until
-
-
-class Clock:
-    """A clock that goes on while somebody sleeps, when more requests may come."""
-
-    def __init__(self, gate: ForegroundGate, requests: int) -> None:
-        self._gate, self.requests = gate, requests
-        self.now = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        if self.requests:
-            self.requests -= 1
-            with self._gate:
-                pass
 
 
 class Runner(JobRunner):
@@ -230,22 +211,3 @@ def test_a_forked_child_may_close_what_its_parent_uses() -> None:
     background.wake()
     until(lambda: len(steps) > before)
     background.close()
-
-
-def test_background_work_lets_requests_pass_that_follow_one_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    gate = ForegroundGate()
-    clock = Clock(gate, 10)
-    monkeypatch.setattr(jobs, "time", clock)
-    gate.wait()  # none was answered yet
-    assert clock.now == 1_000
-    with gate:
-        pass
-    gate.wait()
-    assert clock.requests == 0
-    clock.requests, began = 1_000_000, clock.now  # without end
-    with gate:
-        pass
-    gate.wait()
-    assert clock.now - began == pytest.approx(GATE_SECONDS, rel=0.1)

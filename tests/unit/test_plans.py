@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memorist import Message, Scope, SqliteStore
+from memorist import Add, MemoryItem, Scope, SqliteStore
 from memorist.records.query import Term
 from memorist.store.forgetting import Scrubber
 from memorist.store.sqlite.db import QUERIES
@@ -80,9 +80,10 @@ def test_a_statement_is_planned_once_whatever_is_asked(empty: apsw.Connection, n
 
 def test_a_text_index_in_many_parts_is_merged_and_finds_the_same(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "memory.db") as store:
-        scope = Scope(user="ada", session="s")
-        for number in range(100):
-            store.append(scope, [Message("user", f"tea {number % 7} and milk {number % 3}")])
+        scope = Scope(user="ada")
+        for number in range(20):
+            item = MemoryItem(scope=scope, text=f"tea {number} and milk {number % 4}")
+            store.apply(scope, [Add(item)])
 
         def parts() -> int:
             return int(store._engine.read("", lambda db: db.rows("count_word_parts"))[0][0])

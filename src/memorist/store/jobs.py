@@ -42,7 +42,6 @@ KINDS = ("index", *STAGES, *(stage + LATER for stage in STAGES[:3]))
 # A message is embedded, then memories are extracted from it.
 FOLLOWING = {"embed": "derive", "index": "derive later", "embed later": "derive later"}
 GATE_SECONDS = 0.1  # for which background work waits for a request
-BETWEEN_SECONDS = 0.005  # after a request: one that follows at once finds Python free
 QUIET_SECONDS = 0.5  # after a request, before background work takes more than one processor
 GATHER_SECONDS = 0.05  # after a request: what belongs to it comes first, and is worked on together
 LONGEST_GATHER = 0.5  # seconds, where one request follows another
@@ -492,12 +491,9 @@ class ForegroundGate(ProcessPart):
                 self._changed.notify_all()
 
     def wait(self) -> None:
-        """Wait until no request is being answered and none follows at once, but not for long."""
-        until = time.monotonic() + GATE_SECONDS
-        while (now := time.monotonic()) < until and (
-            self._requests or now - self._left_at < BETWEEN_SECONDS
-        ):
-            time.sleep(BETWEEN_SECONDS / 2)
+        """Wait until no request is being answered, but not for long."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._requests, GATE_SECONDS)
 
     def settle(self) -> None:
         """Wait until a request and the pause after it are over, but not for long."""
