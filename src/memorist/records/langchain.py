@@ -69,9 +69,10 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     found = {"message_id": data["id"], "role": _role(stored), **known}
     message = from_extras(text=data["content"], more=more, **found)
     said = _said(data["content"])
-    for form in (_form(message, _TYPES[message.role], None), _plain(message, None)):
-        if said == _said(form["data"]["content"]):
-            return message
+    if said == _said(_form(message, _TYPES[message.role], None)["data"]["content"]):
+        return message
+    if said == _said(_plain(message, None)["data"]["content"]):
+        return message
     raise ValueError("it was edited")
 
 

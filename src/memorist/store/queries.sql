@@ -113,9 +113,9 @@ WHERE m.owner = :owner AND m.message_id = :message_id
 ORDER BY m.id LIMIT :limit
 
 -- name: messages_by_seq
-SELECT @message, s.session_id FROM chat_message_history m
-JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
-WHERE m.owner = :owner AND m.id IN (:seqs*)
+-- Not joined, or PostgreSQL looks through all sessions of the user.
+SELECT @message, (SELECT s.session_id FROM sessions s WHERE s.owner = :owner AND s.key = m.session_id)
+FROM chat_message_history m WHERE m.owner = :owner AND m.id IN (:seqs*)
 
 -- name: @next_revision
 (SELECT coalesce(max(r.number), 0) + 1 FROM message_revisions r
@@ -560,7 +560,7 @@ FROM passages WHERE owner = :owner AND id @of_seq ORDER BY id DESC LIMIT 1
 
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
-FROM passages p @passage_joins
+FROM passages p
 WHERE p.owner = :owner AND @says_something AND @passage_filter
   AND NOT EXISTS (
     SELECT 1 FROM vectors v
@@ -570,36 +570,18 @@ ORDER BY p.id LIMIT :limit
 -- name: @says_something
 p.stop_at > p.start_at
 
--- name: passages_by_id
-SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
-  p.self_reference, p.is_question, coalesce(i.importance, nullif(p.importance, 0.5) - 0.5),
-  (SELECT max(b.id) FROM chat_message_history b
-   WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / @per_message),
-  (SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
-   LEFT JOIN chat_message_history m
-     ON m.owner = :owner AND m.session_id = p.session_id AND m.message_id = v.message_id
-   WHERE v.owner = :owner AND v.view = p.view_id),
-  p.outdated
-FROM passages p @passage_joins
-LEFT JOIN memory_items i ON i.owner = p.owner AND i.id = p.view_id
-WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
-  AND (i.expires_at IS NULL OR i.expires_at > :now)
-
--- The ids of the passages of the message `m`.
 -- name: @of_message
 BETWEEN m.id * @per_message AND m.id * @per_message + @per_message - 1
 
--- name: @passage_joins
-LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
-
--- What belongs to no agent in particular is for all of them; a note is its own agent's.
 -- name: @seen_by_agent
+-- What belongs to no agent in particular is for all of them; a note is its own agent's.
 (CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent
   OR (p.agent_name = '' AND p.kind IN ('memory', 'fact', 'article', 'entry')))
 
 -- name: @passage_filter
 @seen_by_agent
-  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR p.session_id = (
+    SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash))
 
 -- name: count_passages_of_messages
 SELECT count(DISTINCT p.id), count(v.passage) FROM chat_message_history m
@@ -746,7 +728,7 @@ DELETE FROM entities WHERE owner = :owner AND fact IN (:ids*)
 
 -- name: waiting
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
-FROM passages p @passage_joins
+FROM passages p
 WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @says_something AND @passage_filter
   AND NOT EXISTS (
     SELECT 1 FROM vectors v
@@ -760,12 +742,13 @@ WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @says_something AND
 ORDER BY p.id LIMIT :limit
 
 -- name: passage_spans
-SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id, p.outdated
-FROM passages p @passage_joins
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at,
+  (SELECT s.session_id FROM sessions s WHERE s.owner = :owner AND s.key = p.session_id), p.outdated
+FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
 
 -- name: passages_that_pass
-SELECT p.id FROM passages p @passage_joins
+SELECT p.id FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter AND @filters
 
 -- name: @filters

@@ -276,11 +276,11 @@ SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
 WHERE l.length IS NOT NULL
 
 -- name: allowed
-SELECT array_send(array_agg(p.id)) FROM passages p @passage_joins
+SELECT array_send(array_agg(p.id)) FROM passages p
 WHERE p.owner = :owner AND @passage_filter AND @filters
 
 -- name: newest
-SELECT p.id FROM passages p @passage_joins
+SELECT p.id FROM passages p
 WHERE p.owner = :owner AND p.id > 0 AND p.start_at = 0 AND @says_something AND @passage_filter
   AND @filters
 ORDER BY p.id DESC LIMIT :limit
@@ -333,6 +333,29 @@ SELECT passage, max(score) FROM (
     OFFSET 0) AS p
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
+
+-- name: passages_by_id
+-- Without joins, and what derived records alone have is looked for with them alone: this is asked for
+-- hundreds at once.
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at,
+  p.session_id::text, p.role, p.speaker, p.self_reference, p.is_question,
+  coalesce(CASE WHEN p.view_id IS NOT NULL THEN (
+    SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id) END,
+    nullif(p.importance, 0.5) - 0.5),
+  (SELECT b.id FROM chat_message_history b
+   WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / @per_message
+   ORDER BY b.id DESC LIMIT 1),
+  CASE WHEN p.view_id IS NOT NULL THEN (
+    SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
+    LEFT JOIN chat_message_history m
+      ON m.owner = :owner AND m.session_id = p.session_id AND m.message_id = v.message_id
+    WHERE v.owner = :owner AND v.view = p.view_id) END,
+  p.outdated
+FROM passages p
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
+  AND (p.view_id IS NULL OR (
+    SELECT i.expires_at <= :now FROM memory_items i
+    WHERE i.owner = :owner AND i.id = p.view_id) IS NOT TRUE)
 
 -- name: put_vectors
 -- Who deletes a passage at this moment waits, and then takes its vector along.

@@ -155,12 +155,12 @@ FROM json_each(:records) k
   SELECT p.* FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL) p
 
 -- name: allowed
-SELECT group_concat(p.id) FROM @own_passages @passage_joins
+SELECT group_concat(p.id) FROM @own_passages
 WHERE p.owner = :owner AND @passage_filter AND @filters
 
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
-FROM @own_passages @passage_joins
+FROM @own_passages
 WHERE p.owner = :owner AND @says_something AND @passage_filter
   AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id AND v.embedder = :embedder)
 ORDER BY p.id LIMIT :limit
@@ -295,7 +295,7 @@ WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
 
 -- Only what came lately to the whole store is looked at: the rest has its vectors.
 -- name: newest
-SELECT p.id FROM passages p @passage_joins
+SELECT p.id FROM passages p
 WHERE p.id > max(0, (SELECT max(id) FROM passages) - 1000 * @per_message) AND p.owner = :owner AND p.start_at = 0 AND @says_something AND @passage_filter AND @filters
 ORDER BY p.id DESC LIMIT :limit
 
@@ -314,9 +314,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
     WHERE v.owner = :owner AND v.view = p.view_id) END,
   p.outdated
 FROM passages p
-WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @seen_by_agent
-  AND (CAST(:session_hash AS TEXT) IS NULL OR p.session_id = (
-    SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash))
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (p.view_id IS NULL OR NOT EXISTS (
     SELECT 1 FROM memory_items i
     WHERE i.owner = :owner AND i.id = p.view_id AND i.expires_at <= :now))
