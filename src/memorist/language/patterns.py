@@ -30,6 +30,8 @@ _LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
 # What a pattern is made of; a bracket that a class begins with is one of its characters.
 _OUTSIDE = re.compile(r"\\u.{4}|\\.?|\(\?<?[=!]|\[\^?\]?|[()]|[^\\()[]+", re.DOTALL)
 _IN_CLASS = re.compile(r"\\u.{4}|\\.?|\]|[^]\\]+", re.DOTALL)
+_ESCAPES = re.compile(r"\\u.{4}|\\.", re.DOTALL)
+_ESCAPES_AND_CLASSES = re.compile(rf"{_ESCAPES.pattern}|\[\^?\]?(?:\\.|[^]\\])*\]", re.DOTALL)
 _BEHIND_BYTES = 80  # that a lookbehind sees
 _MAX_MEMORY = 64 << 20  # of one compiled pattern; what is not needed is not taken
 
@@ -239,6 +241,8 @@ def escape(text: str) -> str:
 
 def _without_looks(pattern: str) -> tuple[str, dict[str, tuple[str, str]]]:
     """The pattern with an empty group in the place of each lookaround, and those."""
+    if not any(look in pattern for look in _LOOKS):
+        return pattern, {}
     pieces: list[str] = []
     looks: dict[str, tuple[str, str]] = {}
     start = 0
@@ -257,21 +261,26 @@ def _without_looks(pattern: str) -> tuple[str, dict[str, tuple[str, str]]]:
 
 def _with_unicode(pattern: str) -> str:
     """The pattern in RE2's own syntax."""
-    pieces = []
-    in_class = False
-    for _, token, _ in _tokens(pattern):
-        if token[0] in "[]":
-            in_class = token[0] == "["
-        if token[:2] == r"\u":
-            token = rf"\x{{{token[2:]}}}"
-        elif token[0] == "\\" and token[1] in "ws":
-            token = _SETS[token[1]] if in_class else f"[{_SETS[token[1]]}]"
-        elif token[0] == "\\" and token[1] in "WS":
-            if in_class:
-                raise ValueError(rf"{token} inside of brackets: write out what is meant")
-            token = f"[^{_SETS[token[1].lower()]}]"
-        pieces.append(token)
-    return "".join(pieces)
+    return _ESCAPES_AND_CLASSES.sub(_translated, pattern)
+
+
+def _translated(found: re.Match[str]) -> str:
+    """An escape in RE2's own syntax, or a class in brackets with all that it holds."""
+    token = found[0]
+    if token[0] == "[":
+        return _ESCAPES.sub(_translated_in_class, token)
+    if token[1] in "WS":
+        return f"[^{_SETS[token[1].lower()]}]"
+    return f"[{_SETS[token[1]]}]" if token[1] in "ws" else _translated_in_class(found)
+
+
+def _translated_in_class(found: re.Match[str]) -> str:
+    token = found[0]
+    if token[1] in "WS":
+        raise ValueError(rf"{token} inside of brackets: write out what is meant")
+    if token[1] == "u":
+        return rf"\x{{{token[2:]}}}"
+    return _SETS.get(token[1], token)
 
 
 def _tokens(pattern: str) -> Iterator[tuple[int, str, int]]:
