@@ -131,13 +131,14 @@ def synonyms_of_all(terms: Sequence[Term], synonyms_of: SynonymsOf, weight: floa
     """
     if not weight > 0:
         return []
-    asked = {term_stem(term) for term in terms}
+    asked, stop_stems = {term_stem(term) for term in terms}, _stop_stems()
     best: dict[str, Synonym] = {}
     for term in terms:
         for word, near in synonyms_of(term[0]) if len(term) == 1 else ():
-            if word not in asked and word not in _stop_stems():
-                synonym = Synonym(word, term, min(weight, 1.0) * near)
-                best[word] = max(best.get(word, synonym), synonym, key=lambda it: it.worth)
+            if word not in asked and word not in stop_stems:
+                worth = min(weight, 1.0) * near
+                if word not in best or worth > best[word].worth:
+                    best[word] = Synonym(word, term, worth)
     return sorted(best.values(), key=lambda it: -it.worth)[:MAX_SYNONYMS]
 
 
