@@ -36,7 +36,7 @@ class Argument:
     name: str
     type: Any
     description: str
-    default: Any = ...
+    default: Any = field(default=..., hash=False)  # may be a list
     hidden: bool = False
 
 

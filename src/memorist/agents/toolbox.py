@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
 
 from memorist import defaults
@@ -426,6 +426,7 @@ def tool_schemas() -> list[ToolSchema]:
     return [schema_of(_method(name), name=name, reads=name in READING) for name in NAMES]
 
 
+@cache  # so that schemas of one tool are equal
 def _method(name: str) -> Callable[..., Any]:
     """A function that calls the method of this name, as a subclass may have it."""
 

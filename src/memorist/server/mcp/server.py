@@ -9,12 +9,14 @@ import json
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import cache
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_type_hints, is_typeddict
 from urllib.parse import unquote
 
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.fastmcp.exceptions import ResourceError, ToolError
+from mcp.server.fastmcp.tools import Tool as ServerTool
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool, ToolAnnotations
@@ -92,34 +94,17 @@ class McpServer(FastMCP):
     def __init__(self, toolbox_of: ToolboxOf, user_argument: UserArgument, tools: ToolSet) -> None:
         root = logging.getLogger()
         handlers, level = list(root.handlers), root.level
-        super().__init__("memorist", instructions=INSTRUCTIONS)
+        self.schemas = {it.name: _with_scope(it, user_argument) for it in tools_for(tools)}
+        made = [_tool(schema) for schema in self.schemas.values()]
+        super().__init__("memorist", instructions=INSTRUCTIONS, tools=made)
         root.handlers[:] = handlers  # which the SDK has changed
         root.setLevel(level)
         for name in TALKATIVE:
             logging.getLogger(name).addFilter(_drop_details)  # adding it again changes nothing
         self._mcp_server.version = __version__
         self._toolbox_of = toolbox_of
-        self.schemas = {it.name: _with_scope(it, user_argument) for it in tools_for(tools)}
-        for schema in self.schemas.values():
-            self._add_tool(schema)
         add_resources(self, own=user_argument != "always")
         add_prompt(self)
-
-    def _add_tool(self, schema: ToolSchema) -> None:
-        # A text is for a model to read: as data it would be there twice.
-        structured = schema.returns is not str or schema.name == "manage_long_term_memory"
-        self.add_tool(
-            _function(schema, self),
-            name=schema.name,
-            title=schema.name.replace("_", " ") if "_" in schema.name else None,
-            description=schema.description,
-            annotations=ToolAnnotations(
-                readOnlyHint=schema.reads,
-                destructiveHint=None if schema.reads else schema.name in DESTRUCTIVE,
-                openWorldHint=False,
-            ),
-            structured_output=structured,
-        )
 
     async def list_tools(self) -> list[Tool]:
         """The tools, without what costs tokens: titles of arguments, and the scope of the call."""
@@ -210,10 +195,29 @@ def _with_scope(schema: ToolSchema, user_argument: UserArgument) -> ToolSchema:
     return replace(schema, arguments=tuple(scoped.values()))
 
 
-def _function(schema: ToolSchema, server: McpServer) -> Callable[..., Any]:
+@cache  # of all servers, as making one takes milliseconds
+def _tool(schema: ToolSchema) -> ServerTool:
+    # A text is for a model to read: as data it would be there twice.
+    structured = schema.returns is not str or schema.name == "manage_long_term_memory"
+    return ServerTool.from_function(
+        _function(schema),
+        name=schema.name,
+        title=schema.name.replace("_", " ") if "_" in schema.name else None,
+        description=schema.description,
+        annotations=ToolAnnotations(
+            readOnlyHint=schema.reads,
+            destructiveHint=None if schema.reads else schema.name in DESTRUCTIVE,
+            openWorldHint=False,
+        ),
+        structured_output=structured,
+    )
+
+
+def _function(schema: ToolSchema) -> Callable[..., Any]:
     """The tool as the SDK wants it: a function whose signature has types and descriptions."""
 
     async def call(ctx: Context[Any, Any, Any], **arguments: Any) -> Any:
+        server = cast(McpServer, ctx.fastmcp)
         work = server.work(lambda toolbox: _call(schema, toolbox, arguments), ToolError)
         return await _with_progress(ctx, work)
 
