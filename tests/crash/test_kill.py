@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.crash.evidence import SCOPE, check_file, check_log, check_store, open_store
-from tests.crash.processes import kill, read_line, start, tell
+from tests.crash.processes import Forked, kill, read_line, start, tell
 
 SEED = 20_260_917
 
@@ -38,7 +37,7 @@ def kill_writers(path: str, kills: int) -> None:
     check_store(path, acked, spare=1, why=f"{kills} kills of seed {SEED}")
 
 
-def appends_until_killed(writer: subprocess.Popen[bytes], pause: float) -> int:
+def appends_until_killed(writer: Forked, pause: float) -> int:
     """Let a writer append for a while after its first; return how many it acknowledged."""
     assert read_line(writer) == "ready"
     tell(writer)

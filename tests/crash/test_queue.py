@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections import Counter
 from datetime import datetime, timedelta
 
@@ -16,7 +15,7 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.jobs import MAX_DEATHS
 from tests.crash.evidence import SCOPE, batch, batch_ids, open_store
-from tests.crash.processes import finish, kill, read_line, start, tell
+from tests.crash.processes import Forked, finish, kill, read_line, start, tell
 from tests.support.examples import LONG
 
 SEED = 20_260_919
@@ -129,7 +128,7 @@ def waiting(store: Store) -> list[Job]:
 
 def ready_workers(
     target: str, count: int, *, lease_seconds: float, hold_seconds: float
-) -> list[subprocess.Popen[bytes]]:
+) -> list[Forked]:
     """Workers that have opened the store and wait to be told to go."""
     workers = [start("worker", target, lease_seconds, hold_seconds) for _ in range(count)]
     for worker in workers:
@@ -137,7 +136,7 @@ def ready_workers(
     return workers
 
 
-def let_finish(workers: list[subprocess.Popen[bytes]]) -> list[list[str]]:
+def let_finish(workers: list[Forked]) -> list[list[str]]:
     """Let workers empty the queue; return what they report, word by word."""
     for worker in workers:
         tell(worker)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from pathlib import Path
 
 from tests.crash.evidence import SCOPE, check_file, open_store
-from tests.crash.processes import kill, read_line, start, tell
+from tests.crash.processes import Forked, kill, read_line, start, tell
 from tests.crash.streamer import word
 
 SEED = 20_261_115
@@ -36,7 +35,7 @@ def test_a_killed_stream_leaves_what_had_arrived_marked_unfinished(target: str) 
         check_file(target, f"seed {SEED}")
 
 
-def stream_until_killed(streamer: subprocess.Popen[bytes], pause: float) -> tuple[str, int]:
+def stream_until_killed(streamer: Forked, pause: float) -> tuple[str, int]:
     """Let a stream run for a while after it was first stored: its id, the length acknowledged."""
     assert read_line(streamer) == "ready"
     tell(streamer)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from memorist.store.sqlite.store import refuse_foreign
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
-from tests.crash.processes import finish, read_line, start, tell
+from tests.crash.processes import Forked, finish, read_line, start, tell
 from tests.support.examples import LONG
 
 APPENDS = 500 if LONG else 200
@@ -56,7 +55,7 @@ def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(tmp_
 
 
 def check_writers(
-    target: str, names: list[str], children: list[subprocess.Popen[bytes]], count: int
+    target: str, names: list[str], children: list[Forked], count: int
 ) -> None:
     """Let the writers go at once; none may fail, and all they wrote must be there."""
     for child in children:

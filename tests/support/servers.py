@@ -1,20 +1,18 @@
-"""Real `memorist serve` processes, started as users start them, each with what it starts."""
+"""Real `memorist serve` processes, each with what it starts."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 
-ROOT = Path(__file__).parents[2]
+from tests.support.forked import Forked
+
 PATIENCE_S = 90.0  # with a machine that does much else
 
 _started: list[ServerProcess] = []
@@ -25,26 +23,24 @@ class ServerProcess:
 
     def __init__(self, target: str, *options: str, port: int = 0, **settings: str) -> None:
         self._how = target, options, settings
-        command = [sys.executable, "-m", "memorist", "serve", "--port", str(port)]
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when all are ended
         self._url = ""
-        self.child = subprocess.Popen(
-            [*command, "--create", "--db", target, "--user", "ada", *options],
-            cwd=ROOT,
-            text=True,
-            env=_environment(settings),
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,  # a group of its own, to be ended as one
+        command = ("serve", "--port", port, "--create", "--db", target, "--user", "ada", *options)
+        self.child = Forked(
+            "memorist",
+            *command,
+            ready=("memorist.server.http.run", "memorist.store.postgres.store"),
+            environment=_environment(settings),
+            stderr=self._errors.fileno(),
+            session=True,  # a group of its own, to be ended as one
         )
         _started.append(self)
 
     @property
     def url(self) -> str:
         """Where it listens, as it says itself."""
-        assert self.child.stdout is not None
         while not self._url:
-            line = self.child.stdout.readline()
+            line = self.child.stdout.readline().decode()
             assert line, f"the server ended with {self.child.wait()}: {self.said()}"
             if line.split()[:1] == ["page"]:
                 self._url = line.split()[1]
@@ -73,7 +69,7 @@ class ServerProcess:
     def ended(self) -> int:
         """How it ended, and everything it had started: nobody holds its output any more."""
         self.child.communicate(timeout=PATIENCE_S)
-        return self.child.returncode
+        return self.child.wait()
 
     def said(self) -> str:
         """What it wrote to stderr."""
