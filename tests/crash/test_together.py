@@ -54,9 +54,7 @@ def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(tmp_
     finish(creator)
 
 
-def check_writers(
-    target: str, names: list[str], children: list[Forked], count: int
-) -> None:
+def check_writers(target: str, names: list[str], children: list[Forked], count: int) -> None:
     """Let the writers go at once; none may fail, and all they wrote must be there."""
     for child in children:
         assert read_line(child) == "ready"

@@ -3,12 +3,15 @@
 A new Python imports for half a second of processor time, a server's for two, which is more than
 most tests spend on what they are about. `main` is what the one runs from which all are forked. It
 has no threads, and imports what is asked for when it is first asked for it.
+
+`run` is the command `memorist`, in such a process of its own each time.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import json
 import os
 import runpy
@@ -17,21 +20,48 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MOST = 1 << 20  # bytes of an order
+COMMANDS = ("context", "documents", "memories", "messages", "transfer", "upkeep")
+READY = (*(f"memorist.cli.{name}" for name in COMMANDS), "typer._adapters", "pydantic.fields")
+# What most processes import later, once they work.
+AT_WORK = ("context.builder", "lifecycle.worker", "store.bm25", "store.vectors")
+# Look at the environment when they are imported, so each process imports its own.
+NOT_SHARED = ("memorist.cli", "typer.rich_utils")
+Done = subprocess.CompletedProcess[bytes]
 _turn = threading.Lock()
+
+
+def run(folder: Path, arguments: list[str], said: bytes, environment: dict[str, str]) -> Done:
+    """What became of `memorist` with these arguments, in this folder."""
+    with tempfile.TemporaryFile() as errors:
+        child = Forked(
+            "memorist",
+            *arguments,
+            ready=READY,
+            folder=folder,
+            environment=environment,
+            stderr=errors.fileno(),
+        )
+        shown, _ = child.communicate(said=said)
+        errors.seek(0)
+        return Done(arguments, child.wait(), shown, errors.read())
 
 
 class Forked:
     """`python -m MODULE ARGUMENTS`, with pipes for stdin and stdout; its words are Popen's.
 
     `ready` are the modules to have been imported when it begins, instead of the module's own; it
-    may have another environment and stderr than ours, and a session of its own.
+    may have another folder, environment and stderr than ours, and a session of its own.
     """
 
     def __init__(
@@ -39,6 +69,7 @@ class Forked:
         module: str,
         *arguments: object,
         ready: Sequence[str] = (),
+        folder: Path = ROOT,
         environment: Mapping[str, str] | None = None,
         stderr: int = 2,
         session: bool = False,
@@ -49,7 +80,8 @@ class Forked:
         self.stdin, self.stdout = open(stdin, "wb", 0), open(stdout, "rb", 0)  # noqa: SIM115
         self.returncode: int | None = None
         environment = dict(os.environ if environment is None else environment)
-        order = [module, [str(it) for it in arguments], list(ready), environment, session]
+        words = [str(it) for it in arguments]
+        order = [module, words, list(ready), str(folder), environment, session]
         with _turn:
             orders = _parent()
             socket.send_fds(orders, [json.dumps(order).encode()], [given, said, stderr, told])
@@ -78,9 +110,13 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
-    def communicate(self, timeout: float | None = None) -> tuple[bytes, None]:
-        """What it says until nobody holds its stdout any more, and it has ended."""
-        self.stdin.close()
+    def _tell(self, said: bytes) -> None:
+        with self.stdin, suppress(BrokenPipeError):
+            self.stdin.write(said)
+
+    def communicate(self, timeout: float | None = None, *, said: bytes = b"") -> tuple[bytes, None]:
+        """Tell it this; what it says until nobody holds its stdout any more, and it has ended."""
+        threading.Thread(target=self._tell, args=(said,)).start()
         parts: list[bytes] = []
         while not self.stdout.closed:
             if not select.select([self.stdout], [], [], timeout)[0]:
@@ -110,6 +146,7 @@ def _parent() -> socket.socket:
 
 def main() -> None:
     """Fork a process for each order on the standard input, and tell its id; later, how it ended."""
+    _warm_up()
     orders = socket.socket(fileno=os.dup(0))
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -125,21 +162,37 @@ def main() -> None:
             order, files, *_ = socket.recv_fds(orders, MOST, 4)
             if not order:
                 return
-            module, arguments, first, environment, session = json.loads(order)
+            module, arguments, first, folder, environment, session = json.loads(order)
             for name in first or [module]:
                 import_module(name)
+            gc.freeze()  # or each child would go through all that is imported, at its end
             if not (child := os.fork()):
-                _begin(files, environment, session)
                 for file in (orders.detach(), woken, wake):
                     os.close(file)
+                _begin(files, folder, environment, session)
                 sys.argv[1:] = arguments
-                sys.modules.pop(module, None)
+                for name in [it for it in sys.modules if it == module or it.startswith(NOT_SHARED)]:
+                    del sys.modules[name]
                 runpy.run_module(module, run_name="__main__", alter_sys=True)
                 return
             waiting[child] = files.pop()
             for file in files:
                 os.close(file)
             orders.send(str(child).encode())
+
+
+def _warm_up() -> None:
+    """Import, and read in, what most processes need, and what starts no thread."""
+    for name in AT_WORK:
+        import_module(f"memorist.{name}")
+    from memorist.language.dates import find_dates
+    from memorist.language.lexicon import category_of
+    from memorist.language.likeness import content_stems
+
+    find_dates("last May", datetime.now(UTC))
+    category_of("so that the children need not read the words again")
+    content_stems("the stop words")
+    assert threading.active_count() == 1
 
 
 def _tell_of_the_dead(waiting: dict[int, int]) -> None:
@@ -150,7 +203,7 @@ def _tell_of_the_dead(waiting: dict[int, int]) -> None:
             os.close(waiting.pop(child))
 
 
-def _begin(files: list[int], environment: dict[str, str], session: bool) -> None:
+def _begin(files: list[int], folder: str, environment: dict[str, str], session: bool) -> None:
     """Be like a process that was just started."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -158,7 +211,12 @@ def _begin(files: list[int], environment: dict[str, str], session: bool) -> None
         os.dup2(file, number)
     for file in files:
         os.close(file)
+    sys.stdin = os.fdopen(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    time.tzset()
     if session:
         os.setsid()

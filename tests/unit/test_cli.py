@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 import memorist
-from tests.support.command import run as run_command
+from tests.support.forked import run as run_command
 
 MEMORIST = Path(sys.executable).parent / "memorist"
 Done = subprocess.CompletedProcess[bytes]
@@ -29,13 +29,14 @@ def clean_environment(home: Path) -> dict[str, str]:
 
 
 def start(folder: Path, *arguments: str | bytes, said: bytes = b"", **env: str) -> Done:
-    """Run `memorist` in a folder that is also its user's home."""
+    """Run `memorist` in a folder that is also its user's home, without an embedder."""
     texts = [os.fsdecode(argument) for argument in arguments]
-    return run_command(folder, texts, said, clean_environment(folder) | env)
+    plain = clean_environment(folder) | {"MEMORIST_EMBEDDER": "none"}
+    return run_command(folder, texts, said, plain | env)
 
 
 def start_afresh(folder: Path, *arguments: str, said: bytes = b"", **env: str) -> Done:
-    """The same by the installed script, for what depends on how Python itself starts."""
+    """The same by the installed script, with the default embedder, as Python itself starts."""
     return subprocess.run(
         [MEMORIST, *arguments],
         input=said,
@@ -102,7 +103,7 @@ def test_a_first_message_is_remembered_and_recalled_with_nothing_set_up(tmp_path
 def test_doctor_finds_a_new_memory_well_and_leaves_nothing_in_it(
     run: Run, memory: memorist.Memory
 ) -> None:
-    report = worked(run("doctor"))
+    report = worked(run("doctor", afresh=True))
 
     assert all(f" {step} " in report for step in ("remember", "recall", "history", "forget"))
     assert "fails" not in report

@@ -23,7 +23,7 @@ from memorist import (
     WindowError,
 )
 from memorist.cli.main import app
-from tests.support.command import run as run_command
+from tests.support.forked import run as run_command
 
 Run = Callable[..., Result]
 
