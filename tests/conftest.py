@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import os
 import signal
@@ -16,6 +17,7 @@ from memorist.store.postgres.store import PostgresStore
 from tests.support.postgres import Server, start_server
 
 _numbers = itertools.count(1)
+gc.disable()  # until all tests are imported
 # Where the tests run in the background Ctrl-C is ignored, and would be by their children, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -36,6 +38,12 @@ LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long goes first, so that no worker is left alone with it at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: garbage is not looked for in it, which takes a second each time."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -125,23 +125,25 @@ def test_what_a_killed_server_acknowledged_of_a_growing_message_is_there(target:
     begun = httpx.post(f"{server.url}/api/messages", json=said)
     assert begun.status_code == 201
     message = f"/api/messages/{begun.json()['message_ids'][0]}"
+    acknowledged: list[int] = []
     with ThreadPoolExecutor(1) as thread:
-        growing = thread.submit(grow_until_killed, f"{server.url}{message}/append")
-        time.sleep(1)
+        growing = thread.submit(
+            grow_until_killed, f"{server.url}{message}/append", acknowledged.append
+        )
+        until(lambda: len(acknowledged) > 20)
         server.kill()
-        acknowledged = growing.result()
-    assert acknowledged > 0
+        growing.result()
     server = server.again().until_up()
     with httpx.Client(base_url=server.url, timeout=60) as client:
         held = client.get(message).json()["message"]
         assert held["unfinished"]
         assert ALL.startswith(held["content"])
-        assert len(held["content"]) >= acknowledged
+        assert len(held["content"]) >= acknowledged[-1]
         goes_on(client, message, held["content"])
 
 
-def grow_until_killed(address: str) -> int:
-    """Append word by word until nobody answers; return how many characters were acknowledged."""
+def grow_until_killed(address: str, note: Callable[[int], None]) -> None:
+    """Append word by word until nobody answers; note how many characters were acknowledged."""
     at = 0
     with httpx.Client(timeout=60) as client:
         while True:
@@ -149,10 +151,11 @@ def grow_until_killed(address: str) -> int:
             try:
                 answer = client.post(address, json={"text": text, "at": at})
             except httpx.TransportError:
-                return at
+                return
             assert answer.status_code == 200, answer.text
             at += len(text)
             assert answer.json()["chars"] == at
+            note(at)
 
 
 def goes_on(client: httpx.Client, message: str, held: str) -> None:

@@ -116,7 +116,10 @@ class Forked:
 
     def communicate(self, timeout: float | None = None, *, said: bytes = b"") -> tuple[bytes, None]:
         """Tell it this; what it says until nobody holds its stdout any more, and it has ended."""
-        threading.Thread(target=self._tell, args=(said,)).start()
+        if said:  # it may be more than a pipe holds
+            threading.Thread(target=self._tell, args=(said,)).start()
+        else:
+            self.stdin.close()
         parts: list[bytes] = []
         while not self.stdout.closed:
             if not select.select([self.stdout], [], [], timeout)[0]:
