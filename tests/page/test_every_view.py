@@ -39,6 +39,13 @@ VIEWS = {
 SIZES = {1440: 900, 1024: 768, 390: 844}
 
 
+def themes(width: int) -> tuple[str, ...]:
+    """Those in which a view is looked at: both at the largest size, all at all in `make prove`."""
+    if LONG or width == max(SIZES):
+        return ("light", "dark")
+    return ("light",) if width == min(SIZES) else ()
+
+
 def show(page: Page, text: str) -> None:
     """Wait until a text is there and nothing is on its way."""
     if text:
@@ -53,7 +60,7 @@ def test_axe_finds_nothing_serious(demo: Served, open_page: Open, name: str) -> 
     page = open_page(demo.url, address)
     for width, height in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
-        for theme in ("light", "dark") if LONG or width == max(SIZES) else ("light",):
+        for theme in themes(width):
             page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
             show(page, text)
             if kept and width == max(SIZES):
@@ -65,6 +72,7 @@ def test_axe_finds_nothing_serious(demo: Served, open_page: Open, name: str) -> 
                 if it["impact"] in ("serious", "critical")
             ]
             assert serious == [], (name, width, theme)
+        show(page, text)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

@@ -154,7 +154,9 @@ def own_patterns() -> dict[str, patterns.Pattern | re.Pattern[str]]:
         for value in vars(sys.modules[name]).values():
             if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
                 every[value.pattern] = value
+    gc.unfreeze()  # or what was there when the tests began would not be among the objects
     every |= {one.written: one for one in gc.get_objects() if isinstance(one, patterns.Pattern)}
+    gc.freeze()
     return every
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import anthropic
+from collections.abc import Callable
+from functools import partial
+
 import httpx2
 import openai
 import pytest
@@ -23,7 +25,10 @@ def by_openai(status: int, message: str, **body: object) -> openai.APIStatusErro
     return kind[status](f"Error code: {status} - {told}", response=response, body=told)
 
 
-def by_anthropic(status: int, kind: str, message: str) -> anthropic.APIStatusError:
+def by_anthropic(status: int, kind: str, message: str) -> Exception:
+    """The error that Anthropic's client makes of a server's answer."""
+    import anthropic  # takes seconds
+
     response = httpx2.Response(status, request=httpx2.Request("POST", URL))
     body = {"type": "error", "error": {"type": kind, "message": message}}
     made = anthropic.BadRequestError if status == 400 else anthropic.APIStatusError
@@ -48,7 +53,7 @@ class OllamaError(Exception):
         self.error, self.status_code = error, status_code
 
 
-TOO_LONG = {
+TOO_LONG: dict[str, Exception | Callable[[], Exception]] = {
     "langchain": ContextOverflowError("too long"),
     "scripted": ScriptedOverflowError(9_000, 8_192),
     "openai": by_openai(
@@ -76,10 +81,14 @@ TOO_LONG = {
         "about 1293741 tokens.",
         code=400,
     ),
-    "anthropic": by_anthropic(
-        400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum"
+    "anthropic": partial(
+        by_anthropic,
+        400,
+        "invalid_request_error",
+        "prompt is too long: 213462 tokens > 200000 maximum",
     ),
-    "anthropic with max_tokens": by_anthropic(
+    "anthropic with max_tokens": partial(
+        by_anthropic,
         400,
         "invalid_request_error",
         "input length and `max_tokens` exceed context limit: "
@@ -154,7 +163,7 @@ TOO_LONG = {
     ),
 }
 
-OTHERS = {
+OTHERS: dict[str, Exception | Callable[[], Exception]] = {
     "a rate": by_openai(
         429,
         "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000. "
@@ -172,24 +181,30 @@ OTHERS = {
     ),
     "a schema": by_openai(400, "Invalid schema for function 'f'.", code="invalid_parameter"),
     "a server's own": by_openai(500, "The server had an error while processing your request."),
-    "anthropic overloaded": by_anthropic(529, "overloaded_error", "Overloaded"),
+    "anthropic overloaded": partial(by_anthropic, 529, "overloaded_error", "Overloaded"),
     "gemini's rate": GeminiError(429, "RESOURCE_EXHAUSTED", "Quota exceeded for input tokens."),
     "a connection": ConnectionError("the connection was lost"),
     "a bug": KeyError("context"),
 }
 
 
+def made(error: Exception | Callable[[], Exception]) -> Exception:
+    return error if isinstance(error, Exception) else error()
+
+
 @pytest.mark.parametrize("error", TOO_LONG.values(), ids=TOO_LONG)
-def test_what_is_too_long_is_known(error: Exception) -> None:
-    assert is_overflow(error)
+def test_what_is_too_long_is_known(error: Exception | Callable[[], Exception]) -> None:
+    assert is_overflow(made(error))
 
 
 @pytest.mark.parametrize("error", OTHERS.values(), ids=OTHERS)
-def test_what_a_larger_window_would_not_cure_is_none(error: Exception) -> None:
-    assert not is_overflow(error)
+def test_what_a_larger_window_would_not_cure_is_none(
+    error: Exception | Callable[[], Exception],
+) -> None:
+    assert not is_overflow(made(error))
 
 
 def test_an_error_that_was_translated_is_known_by_its_cause() -> None:
     ours = RuntimeError("the model failed")
-    ours.__cause__ = TOO_LONG["openai"]
+    ours.__cause__ = made(TOO_LONG["openai"])
     assert is_overflow(ours)
