@@ -19,7 +19,7 @@ def copied(page: Page, form: str) -> Any:
 
 
 def test_a_window_is_looked_into_section_by_section(demo: Served, open_page: Open) -> None:
-    page = open_page(demo.url, "context?agent=assistant")
+    page = open_page(demo.url, "context?agent=assistant&wait=true")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_label("Question").fill("What can I cook for Lena?")
     page.keyboard.press("Enter")

@@ -138,7 +138,8 @@ def test_each_of_two_questions_at_the_same_time_has_its_own_answer(
 ) -> None:
     def reply(body: dict[str, Any]) -> str:
         time.sleep(0.2)  # so that both are asked before either is answered
-        return f"To {body['messages'][-1]['content']}"
+        asked = body["messages"][-1]["content"]  # below what was recalled, maybe the other question
+        return f"To {asked.splitlines()[-1]}"
 
     server._script = reply
     with talking(memory, server, tools=()) as client, ThreadPoolExecutor() as pool:

@@ -45,7 +45,7 @@ def run(folder: Path, arguments: list[str], said: bytes, environment: dict[str, 
     """What became of `memorist` with these arguments, in this folder."""
     with tempfile.TemporaryFile() as errors:
         child = Forked(
-            "memorist",
+            "memorist.cli.main:main",
             *arguments,
             ready=READY,
             folder=folder,
@@ -59,6 +59,8 @@ def run(folder: Path, arguments: list[str], said: bytes, environment: dict[str, 
 
 class Forked:
     """`python -m MODULE ARGUMENTS`, with pipes for stdin and stdout; its words are Popen's.
+
+    `package.module:function` is what an installed script of the package's name calls.
 
     `ready` are the modules to have been imported when it begins, instead of the module's own; it
     may have another folder, environment and stderr than ours, and a session of its own.
@@ -176,7 +178,12 @@ def main() -> None:
                 sys.argv[1:] = arguments
                 for name in [it for it in sys.modules if it == module or it.startswith(NOT_SHARED)]:
                     del sys.modules[name]
-                runpy.run_module(module, run_name="__main__", alter_sys=True)
+                name, _, function = module.partition(":")
+                if function:
+                    sys.argv[0] = name.partition(".")[0]
+                    getattr(import_module(name), function)()
+                else:
+                    runpy.run_module(name, run_name="__main__", alter_sys=True)
                 return
             waiting[child] = files.pop()
             for file in files:
