@@ -59,6 +59,7 @@ class SqliteDb:
     now = 0
     texts: dict[str, list[Piece] | None]
     repeat: Exception | None = None
+    words_may_wait = True  # those of the first messages of a transaction; what follows costs little
 
     def __init__(self, connection: apsw.Connection, cache: Callable[[], VectorIndexCache]) -> None:
         self.connection = connection
@@ -120,7 +121,8 @@ class SqliteDb:
             self.run("index_waiting")
             self.run("none_waiting")
         is_new = first > 0 and rows[0]["id"] % PASSAGES_PER_MESSAGE == 0
-        waits = is_new and len(rows) <= MAX_WAITING
+        waits = self.words_may_wait and is_new and len(rows) <= MAX_WAITING
+        self.words_may_wait = False
         self.many("keep_words_waiting" if waits else "index_passage", rows)
 
     def unpack(self, row: Row) -> Message:

@@ -132,6 +132,7 @@ class SqliteEngine(ProcessPart):
 
             def checked(db: SqliteDb) -> T:
                 self._refuse_newer(db)
+                db.words_may_wait = True
                 return work(db)
 
             return in_transaction(writer, checked)
