@@ -98,7 +98,7 @@ SELECT set_config('role', :role, true), set_config('search_path', :search_path, 
 -- Every question of a recall is for few rows of one owner, whatever the planner takes them for.
 -- name: begin_reading
 @begin, set_config('plan_cache_mode', 'force_generic_plan', true),
-  set_config('enable_seqscan', 'off', true)
+  set_config('enable_seqscan', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
 
 -- name: begin_shared
 @begin, pg_advisory_xact_lock_shared(hashtextextended(:owner, 1::bigint))
