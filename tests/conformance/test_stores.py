@@ -11,6 +11,7 @@ from memorist.errors import ConfigError
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
+from memorist.store.engine import open_indexes
 from memorist.store.postgres.connection import WatchedConnection
 from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
@@ -91,7 +92,7 @@ def test_rows_beyond_a_page_are_not_read(
     query = "SELECT n, 1 / (50 - n) FROM generate_series(1, 99) AS n"  # the 50th cannot be read
     monkeypatch.setitem(QUERIES, "fifty", query)
     with WatchedConnection.connect(postgres_url) as connection:
-        page = PostgresDb(connection, False).page
+        page = PostgresDb(connection, False, open_indexes).page
         assert [row[0] for row in page("fifty", 12)] == [1, 2]
         assert page("fifty", 0) == []
         assert len(page("fifty", 9 * len("(1, 0)") + 21 * len("(10, 0)"))) == 30

@@ -118,6 +118,11 @@ def test_what_is_forgotten_is_not_found_and_leaves_no_signs(
         assert passages.pop(4) not in coded(connection)
         store.forget(near)
         assert {*coded(connection)} == {*passages}
+        last = fill(store, some(900, seed=4), near)  # in rows of their own, too
+        assert len(nearest(other, rows[4].tolist(), 9_999)) == len(passages) + len(last)
+        store.forget(near)
+        assert {*nearest(other, rows[4].tolist(), 9_999)} == {*passages}
+        passages += fill(store, some(3, seed=5))
         for asked in (store, other):
             assert {*nearest(asked, rows[4].tolist(), 999)} == {*passages}
         store.forget(ADA_AT_ALL)

@@ -229,8 +229,9 @@ class PostgresDb:
             near = measure(limit) if allowed is None else []  # none where there are codes
             if not is_coded()[0][0]:
                 return near if allowed is None else measure(limit, allowed.tolist())
-            shared = self._indexes().add(place, coded=True)
-            self._catch_up(shared, place)
+            if shared is None:
+                shared = self._indexes().add(place, coded=True)
+                self._catch_up(shared, place)
 
         def measured(hits: Hits) -> Hits:
             return measure(len(hits), [passage for passage, _ in hits])
@@ -238,7 +239,10 @@ class PostgresDb:
         return shared.search(vector, limit, allowed, measured, RESCORED)
 
     def _catch_up(self, shared: SharedIndex, place: Place) -> bool:
-        """Add the codes that are new; False if its last row was deleted, and it must begin anew."""
+        """Add the codes that are new; False if its last row is not there.
+
+        That was forgotten, or is newer than what this transaction sees: later ones come after it.
+        """
         owner, embedder, length = place
         size = 8 + (length + 63) // 64 * 8
         with shared.lock:
