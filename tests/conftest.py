@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
 import signal
 from collections.abc import Iterator
 
+import httpx
 import pytest
+from httpx._transports import default as transports
 from hypothesis import settings
 
 from memorist import Memory
@@ -18,6 +21,8 @@ from tests.support.postgres import Server, start_server
 
 _numbers = itertools.count(1)
 gc.disable()  # until all tests are imported
+# Each client would read all certificates anew, which takes longer than most requests here.
+vars(transports)["create_ssl_context"] = functools.cache(httpx.create_ssl_context)
 # Where the tests run in the background Ctrl-C is ignored, and would be by their children, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -45,7 +45,7 @@ def run(folder: Path, arguments: list[str], said: bytes, environment: dict[str, 
     """What became of `memorist` with these arguments, in this folder."""
     with tempfile.TemporaryFile() as errors:
         child = Forked(
-            "memorist.cli.main:main",
+            "memorist.__main__:main",
             *arguments,
             ready=READY,
             folder=folder,

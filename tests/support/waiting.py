@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 def until(condition: Callable[[], object], timeout_s: float = 60) -> None:
     """Return as soon as the condition holds; fail if it does not within the time."""
-    end = time.monotonic() + timeout_s
+    end, pause_s = time.monotonic() + timeout_s, 0.005
     while not condition():
         assert time.monotonic() < end, "waited too long"
-        time.sleep(0.005)
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, 0.1)  # asking may cost as much as what is waited for
