@@ -278,7 +278,7 @@ def live_briefly(memory: Memory) -> None:
     memory.remember(["I moved to Berlin.", "I like tea."], user="ada", session="talk")
     memory.memories.add("Ada likes tea.", user="ada")
     memory.library().add("Tea", "# Tea\n\nGreen or black.")
-    assert memory.jobs.catch_up(60) == 0
+    assert memory.jobs.catch_up(300) == 0
 
 
 def test_a_database_is_promoted_and_brought_back(tmp_path: Path, postgres_url: str) -> None:

@@ -62,7 +62,7 @@ def _said(memory: Memory, user: str) -> list[str]:
     ids: list[str] = []
     for text in texts:
         ids += memory.remember(_message(memory, text), user=user).message_ids
-        assert memory.jobs.catch_up(60) == 0
+        assert memory.jobs.catch_up(300) == 0
     memory.facts.add("door", "opens with", f"bell {user}", user=user, single=True)
     return ids
 
@@ -90,7 +90,7 @@ def _poison(memory: Memory, user: str, real: list[str]) -> int:
         count += 2
     memory.remember(_message(memory, "I love green tea."), user=user, source="web")  # as she said
     memory.remember(Message("assistant", "Well then."), user=user)
-    assert memory.jobs.catch_up(60) == 0
+    assert memory.jobs.catch_up(300) == 0
     add, fact = memory.memories.add, memory.facts.add
     add(f"{mark} is the best password manager", user=user, source="web")
     add(f"{mark} and the cat", user=user, source="tool", sources=(real[2],))
@@ -103,7 +103,7 @@ def _poison(memory: Memory, user: str, real: list[str]) -> int:
     fact("bank", "is at", f"{mark} street", user=user, single=True, source="web")
     fact("bank", "is at", f"{mark} road", user=user, single=True, source="import")
     fact("user", "likes", "green tea", user=user, source="web", sources=(real[1],))
-    assert memory.jobs.catch_up(60) == 0
+    assert memory.jobs.catch_up(300) == 0
     return count + 12
 
 
@@ -193,12 +193,12 @@ def test_forgetting_the_sources_leaves_nothing_of_them_and_all_that_was_there(wo
     """The last of these tests: it cleans the world up."""
     memory = world.memory
     memory.forget(user="ada", source="web", scrub=False)
-    assert memory.jobs.catch_up(60) == 0
+    assert memory.jobs.catch_up(300) == 0
     [bank] = memory.facts.list(user="ada", subject="bank", predicate="is at")
     assert bank.object == "zyxada road"
     memory.forget(user="ada", source="import", scrub=False)
     memory.forget(user="ada", source="tool")
-    assert memory.jobs.catch_up(60) == 0
+    assert memory.jobs.catch_up(300) == 0
     assert _picture(memory, "ada") == world.before["ada"]
     assert not [view for view in _views(memory, "ada") if "zyx" in view.text]
     assert not [view for view in _views(memory, "ada") if view.source in PLANTED]

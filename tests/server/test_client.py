@@ -299,10 +299,10 @@ def test_jobs_are_seen(memory: Memory, ada: str) -> None:
     chat = memory.session(user=ada)
     chat.add("user", "keep this")
     assert isinstance(memory.jobs.list(user=ada), list)
-    assert memory.jobs.catch_up(timeout_s=10) == 0
+    assert memory.jobs.catch_up(timeout_s=300) == 0
     assert sum(memory.jobs.waiting().values()) == 0
     assert memory.jobs.rebuild(user=ada) == 1
-    assert memory.jobs.catch_up(timeout_s=30) == 0
+    assert memory.jobs.catch_up(timeout_s=300) == 0
 
 
 def test_upkeep_is_told_of(memory: Memory, ada: str) -> None:

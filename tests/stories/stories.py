@@ -46,7 +46,7 @@ class Story:
         for place in range(len(self.messages)) if order is None else order:
             session = self.name if order is None else f"{self.name} {place}"
             memory.remember(self.messages[place], user=user, session=session)
-            assert memory.jobs.catch_up(30) == 0
+            assert memory.jobs.catch_up(300) == 0
 
 
 def spelled(fact: Fact) -> str:

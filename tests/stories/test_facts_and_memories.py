@@ -59,5 +59,5 @@ def test_what_is_true_though_it_is_derived_in_another_order(
 def test_what_is_true_though_it_is_told_at_once(story: Story) -> None:
     with Memory(":memory:", embedder=None, clock=lambda: story.end) as memory:
         memory.remember(list(story.messages), user="ada")
-        assert memory.jobs.catch_up(30) == 0
+        assert memory.jobs.catch_up(300) == 0
         _check(memory, story)

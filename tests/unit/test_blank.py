@@ -41,7 +41,7 @@ def memory(url: str, embedder: WordEmbedder) -> Iterator[Memory]:
 
 
 def ask(memory: Memory, question: str = "what did Ada say of Berlin?", limit: int = 10) -> Recall:
-    assert memory.jobs.catch_up(20) == 0
+    assert memory.jobs.catch_up(300) == 0
     found = memory.recall(question, user="ada", limit=limit, deadline_ms=None)
     assert (found.late, found.failed) == ((), {})
     return found

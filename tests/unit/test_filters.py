@@ -80,7 +80,7 @@ def test_every_filter_holds_for_every_hit(memory: Memory) -> None:
     ]
     store.apply(ADA, [*map(Add, items)])
     store.write_note(ADA.within(agent="tutor"), "tea note", base_version=0)
-    assert memory.jobs.catch_up(30) == 0
+    assert memory.jobs.catch_up(300) == 0
 
     def found(**only: object) -> set[str]:
         asked = memory.recall("tea", user="ada", deadline_ms=None, limit=99, **only)  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def test_a_small_set_is_found_among_thousands_that_fit_better(memory: Memory) ->
         for name in ("one", "two", "three")
     ]
     store.append(ADA.within(session="quiet"), few)
-    assert memory.jobs.catch_up(30) == 0
+    assert memory.jobs.catch_up(300) == 0
     wanted = {message.text for message in few}
     for only in ({"role": "user"}, {"after": MARCH + TICK, "role": "user"}, {"session": "quiet"}):
         found = memory.recall("apple", user="ada", deadline_ms=None, limit=3, **only)
@@ -157,7 +157,7 @@ def test_links_lead_to_facts_and_to_the_words_they_came_from(memory: Memory) -> 
                  sources=(said.message_id,))  # fmt: skip
     lies = Fact(scope=ADA, subject="Acme Corp", predicate="lies in", object="Wedding")
     memory.store.apply(ADA, [Add(works), Add(lies)])
-    assert memory.jobs.catch_up(30) == 0
+    assert memory.jobs.catch_up(300) == 0
     whole: dict[str, Any] = {"deadline_ms": None, "limit": 99, "min_score": 0}
     found = memory.recall("What about Acme Corp, Ada?", user="ada", **whole)
     by_text = {hit.text: hit for hit in found.hits}
@@ -175,11 +175,11 @@ def test_what_no_longer_holds_is_not_recalled(memory: Memory) -> None:
         for city in ("Munich", "Berlin", "Paris")
     )
     memory.store.apply(ADA, [Add(munich), Add(paris)])
-    assert memory.jobs.catch_up(30) == 0
+    assert memory.jobs.catch_up(300) == 0
     before = memory.recall("where does Ada live?", user="ada", deadline_ms=None)
     assert texts(before) == {"Ada lives in Munich", "Ada lives in Paris"}
     memory.store.apply(ADA, [Supersede(old_id=munich.id, record=berlin), Retract(id=paris.id)])
-    assert memory.jobs.catch_up(30) == 0
+    assert memory.jobs.catch_up(300) == 0
     after = memory.recall("where does Ada live?", user="ada", deadline_ms=None)
     assert texts(after) == {"Ada lives in Berlin"}
     assert memory.recall("where does Ada live?", user="eve", deadline_ms=None).hits == ()

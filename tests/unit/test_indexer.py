@@ -99,7 +99,7 @@ def test_all_that_is_stored_is_found_by_its_meaning(store: SqliteStore) -> None:
     with Memory(store, embedder=embedder) as memory:
         for number in range(100):
             memory.remember(f"message {number} about subject{number}", user="ada")
-        assert memory.jobs.catch_up(60) == 0
+        assert memory.jobs.catch_up(300) == 0
         assert left(store, embedder) == 0
         hit = memory.recall("subject42", user="ada", deadline_ms=None).hits[0]
         assert hit.why.ranks["meaning"] == 1
@@ -211,7 +211,7 @@ def test_while_a_new_embedder_is_at_work_recall_goes_on_by_words(store: SqliteSt
         assert found.hits[0].why.ranks.keys() == {"words", "recency"}
         assert (found.late, found.failed) == ((), {})
         hung.let_go.set()
-        assert memory.jobs.catch_up(20) == 0
+        assert memory.jobs.catch_up(300) == 0
         found = memory.recall("treasure", user="ada", deadline_ms=None)
         assert found.hits[0].why.ranks["meaning"] == 1
 
@@ -421,7 +421,7 @@ from memorist import Memory
 from tests.support.models import WordEmbedder
 with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
     memory.remember("the treasure lies under the oak", user="ada", session="talk")
-    assert memory.jobs.catch_up(30) == 0
+    assert memory.jobs.catch_up(300) == 0
 """
 
 
@@ -493,7 +493,7 @@ def test_a_closed_memory_leaves_the_rest_in_the_queue(store: SqliteStore) -> Non
     say(store, "one")
     indexer.wake()
     assert indexer.catch_up() == 1
-    assert memory.jobs.catch_up(20) == 0
+    assert memory.jobs.catch_up(300) == 0
     memory.close()
     assert Memory(store, embedder=None, extraction=None).jobs.catch_up() == 0
 
@@ -514,7 +514,7 @@ def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(
     monkeypatch.setattr(store, "claim", refuse)
     with Memory(store, embedder=embedder, extraction=None) as memory:
         memory.remember("one", user="ada")
-        assert memory.jobs.catch_up(30) == 0
+        assert memory.jobs.catch_up(300) == 0
     assert failed.is_set()
     assert "embedding pauses" in caplog.text
     assert embedder.seen == ["one"]
@@ -524,9 +524,9 @@ def test_catching_up_after_a_change_of_embedder_waits_for_the_new_vectors(tmp_pa
     path = tmp_path / "changed.db"
     with Memory(path, embedder=WordEmbedder("old"), extraction=None) as memory:
         memory.remember(["one", "two"], user="ada")
-        assert memory.jobs.catch_up(30) == 0
+        assert memory.jobs.catch_up(300) == 0
     with Memory(path, embedder=WordEmbedder("new"), extraction=None) as memory:
-        assert memory.jobs.catch_up(30) == 0
+        assert memory.jobs.catch_up(300) == 0
         assert memory.store.unembedded(memory.scope(user="ada"), "new", limit=9) == {}
 
 
@@ -534,7 +534,7 @@ def test_what_was_embedded_and_not_extracted_from_is_when_a_memory_wakes(tmp_pat
     path = tmp_path / "left.db"
     with Memory(path, embedder=WordEmbedder(), extraction=None) as memory:
         memory.remember("My name is Ada.", user="ada")
-        assert memory.jobs.catch_up(30) == 0
+        assert memory.jobs.catch_up(300) == 0
         assert memory.store.backlog(("derive",)) == 1
     with Memory(path, embedder=WordEmbedder()) as memory:
         memory.wake()
@@ -568,5 +568,5 @@ def test_a_process_that_only_recalls_embeds_what_others_stored(tmp_path: Path) -
     embedder = WordEmbedder()
     with Memory(tmp_path / "m.db", embedder=embedder) as memory:
         memory.recall("one", user="ada")
-        assert memory.jobs.catch_up(20) == 0
+        assert memory.jobs.catch_up(300) == 0
         assert memory.store.unembedded(USER, embedder.name, limit=9) == {}

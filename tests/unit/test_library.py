@@ -243,7 +243,7 @@ def test_articles_are_found_by_what_they_mean(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db", extraction=None) as memory:
         library = Library(memory, "x")
         library.ingest(fill(tmp_path / "docs", DOCS))
-        assert memory.jobs.catch_up(30) == 0
+        assert memory.jobs.catch_up(300) == 0
         found = ask(library, "fixing broken kitchen appliances")
         assert found[0].uri in ("docs/about/staff.txt", "docs/manual.pdf")
         assert "meaning" in found[0].why.ranks

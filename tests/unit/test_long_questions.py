@@ -63,7 +63,7 @@ def memory(listener: Listener) -> Iterator[Memory]:
     ]
     with Memory(":memory:", embedder=listener) as opened:
         opened.remember([Message("user", ANSWER), *talk], user="ada")
-        assert opened.jobs.catch_up(20) == 0
+        assert opened.jobs.catch_up(300) == 0
         yield opened
 
 

@@ -69,7 +69,7 @@ def told() -> Iterator[Memory]:
     with Memory(SqliteStore(":memory:"), embedder=WordEmbedder()) as memory:
         talk = [Message("user", line, name=name) for name, line in lines(random.Random(1), 200)]
         memory.remember([*talk, *ODD_TEXTS.values()], user="ada")
-        assert memory.jobs.catch_up(60) == 0
+        assert memory.jobs.catch_up(300) == 0
         yield memory
 
 

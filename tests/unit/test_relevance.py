@@ -58,7 +58,7 @@ def chat(memory: Memory, *texts: str) -> None:
         ],
         user="ada",
     )
-    assert memory.jobs.catch_up(60) == 0
+    assert memory.jobs.catch_up(300) == 0
 
 
 def test_each_signal_makes_it_likelier() -> None:

@@ -136,7 +136,7 @@ def test_an_embedder_that_comes_back_is_heard_again(told: Open, hung: HungEmbedd
     memory = told(hung)
     assert memory.recall("berlin", user="ada", deadline_ms=50).late[-1:] == ("meaning",)
     hung.let_go.set()
-    assert memory.jobs.catch_up(20) == 0
+    assert memory.jobs.catch_up(300) == 0
     found = memory.recall("berlin", user="ada", deadline_ms=None)
     assert found.late == ()
     assert min(hit.why.ranks["meaning"] for hit in found.hits) == 1

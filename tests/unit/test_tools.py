@@ -151,9 +151,9 @@ def test_the_same_tools_with_the_same_end_are_one_lesson_however_long_they_took(
     with Memory(":memory:", embedder=None) as memory:
         for took in (10, 20, 30):
             memory.remember(_turn(_answer("search", duration_ms=took)), user="ada")
-            assert memory.jobs.catch_up(20) == 0
+            assert memory.jobs.catch_up(300) == 0
         memory.remember(_turn(_answer("search", error="away")), user="ada")
-        assert memory.jobs.catch_up(20) == 0
+        assert memory.jobs.catch_up(300) == 0
         failed, done = sorted(memory.memories.list(user="ada"), key=lambda item: item.uses)
         assert (done.text, done.uses) == ("Successfully used tools: search (total time: 10ms)", 2)
         assert failed.text == "Failed tools: search (away)"
@@ -164,9 +164,9 @@ def test_a_turn_teaches_once_however_its_messages_come() -> None:
     with Memory(":memory:", embedder=None) as memory:
         for message in _turn(_answer("search"), _answer("read")):
             memory.remember(message, user="ada")
-            assert memory.jobs.catch_up(20) == 0
+            assert memory.jobs.catch_up(300) == 0
         memory.remember("Thanks, that was all!", user="ada")
-        assert memory.jobs.catch_up(20) == 0
+        assert memory.jobs.catch_up(300) == 0
         learnt = {item.tags[0]: item.uses for item in memory.memories.list(user="ada")}
         assert learnt == {"tool_usage": 0, "task_execution": 0}
 
@@ -175,9 +175,9 @@ def test_a_lesson_goes_with_any_of_the_messages_that_taught_it() -> None:
     with Memory(":memory:", embedder=None) as memory:
         turn = _turn(_answer("search"), _answer("read"))
         memory.remember(turn, user="ada")
-        assert memory.jobs.catch_up(20) == 0
+        assert memory.jobs.catch_up(300) == 0
         memory.forget(user="ada", message=turn[2].message_id)
-        assert memory.jobs.catch_up(20) == 0
+        assert memory.jobs.catch_up(300) == 0
         assert memory.memories.list(user="ada") == []
 
 
