@@ -85,6 +85,11 @@ def fill(store: Store, url: str, scope: Scope, size: int) -> None:
         return
     with psycopg.connect(url) as connection:
         fill_log(connection, scope.owner, size, POSTGRES)
+        # Who embeds places the words of what is stored; nobody does here.
+        waits = "SELECT EXISTS (SELECT FROM passage_words WHERE owner = %s AND NOT placed)"
+        while connection.execute(waits, [scope.owner]).fetchall()[0][0]:
+            connection.execute("SELECT place_words(%s, 1)", [scope.owner])
+            connection.commit()
         connection.execute("ANALYZE")
 
 

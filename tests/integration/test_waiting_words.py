@@ -33,7 +33,7 @@ def waiting(path: Path) -> list[str]:
     connection.set_busy_timeout(10_000)
     rows = connection.execute("SELECT words FROM words_waiting ORDER BY id").fetchall()
     connection.close()
-    return [words for (words,) in rows]
+    return [str(words) for (words,) in rows]
 
 
 @pytest.mark.parametrize("count", [1, MAX_WAITING - 1, MAX_WAITING, 2 * MAX_WAITING + 5])
