@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import apsw
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memorist.store.indexing import Piece
     from memorist.store.vectors import VectorIndexCache
 
+T = TypeVar("T")
 MAX_POSTINGS = 16_000  # read for one question
 MAX_WAITING = 32  # messages whose words are not in the text index yet: a search looks at each
 COUNT_SECONDS = 30.0  # for which a count is reused
@@ -280,6 +281,54 @@ class SqliteDb:
             "its bytes leave the files in the background, within a minute unless the store is "
             "large; memory.scrub() removes them now"
         )
+
+
+def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "") -> T:
+    """Run work and commit what it changed, or nothing if it raises; `begin` if that is not done."""
+    if begin:
+        db.connection.execute(begin)
+    try:
+        result = work(db)
+        db.connection.execute("COMMIT")
+    except BaseException:
+        if db.connection.in_transaction:
+            db.connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+class PendingWrite(Generic[T]):
+    """A write that waits for its turn, and what came of it once it is `done`."""
+
+    def __init__(self, work: Callable[[SqliteDb], T]) -> None:
+        self._work = work
+        self._result: T | None = None
+        self._error: Exception | None = None
+        self.leads = False  # whether its own thread writes it
+        self.done = False
+
+    def run(self, db: SqliteDb, *, apart: bool) -> None:
+        """Run it in a transaction; with `apart`, what it changed goes if it fails, nothing else."""
+        self._result = self._error = None
+        db.words_may_wait = True
+        if not apart:
+            self._result = self._work(db)
+            return
+        db.connection.execute("SAVEPOINT one")
+        try:
+            self._result = self._work(db)
+        except Exception as error:
+            if not db.connection.in_transaction:  # SQLite gave it up: the disk is full, say
+                raise
+            db.connection.execute("ROLLBACK TO one")
+            self._error = error
+        db.connection.execute("RELEASE one")
+
+    def outcome(self) -> T:
+        """What the work returned, or raised."""
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._result)
 
 
 def pack(message: Message) -> dict[str, Any]:

@@ -5,11 +5,12 @@ import os
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -25,7 +26,7 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.sqlite.db import SqliteDb, all_spelled, pack
+from memorist.store.sqlite.db import PendingWrite, SqliteDb, all_spelled, in_transaction, pack
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ MERGE_STEP = 32  # pages: a writer waits for a few milliseconds
 MOST_PARTS = 6  # of the text index: a word is looked up in each
 CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
 LEAST_MS = 50  # to wait for another process that is writing
+MAX_TOGETHER = 64  # writes that are committed at once
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
@@ -61,6 +63,7 @@ class SqliteEngine(ProcessPart):
         self._patience_ms = int(patience_seconds * 1_000)
         self._lock = fork_safe(threading.RLock())
         self._pool = fork_safe(threading.Condition(threading.Lock()))
+        self._pending: deque[PendingWrite[Any]] = deque()
         self._readers: list[SqliteDb] = []
         self._shared = _Shared()
         self._indexes = cache(open_indexes)
@@ -121,21 +124,54 @@ class SqliteEngine(ProcessPart):
                 "the database is on a read-only mount: it can only be read"
             )
         until = time.monotonic() + self._patience_ms / 1_000
-        with self._locked(), TRANSLATED:
-            writer = self._db()
-            self._check_file()
-            with contextlib.nullcontext() if self._in_memory else turn(self.path, until):
-                # The time spent waiting for a lock counts as patience.
-                left_ms = int((until - time.monotonic()) * 1_000)
-                writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
-                writer.connection.execute("BEGIN IMMEDIATE")
+        own: PendingWrite[T] = PendingWrite(work)
+        if not exclusive:  # that may take long, and nobody else is to wait for it
+            self._pending.append(own)
+        try:
+            with self._locked(), TRANSLATED:
+                if not own.done:
+                    self._write_with_pending(own, until, alone=exclusive)
+        except BaseException:
+            if not self._withdraw(own):
+                raise
+        with TRANSLATED:
+            return own.outcome()
 
-            def checked(db: SqliteDb) -> T:
-                self._refuse_newer(db)
-                db.words_may_wait = True
-                return work(db)
+    def _write_with_pending(self, own: PendingWrite[Any], until: float, *, alone: bool) -> None:
+        """Commit a write, and those that wait for their turn with it: a commit takes longest."""
+        own.leads = True
+        writer = self._db()
+        self._check_file()
+        with contextlib.nullcontext() if self._in_memory else turn(self.path, until):
+            # The time spent waiting for a lock counts as patience.
+            left_ms = int((until - time.monotonic()) * 1_000)
+            writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
+            writer.connection.execute("BEGIN IMMEDIATE")
+        with contextlib.suppress(ValueError):
+            self._pending.remove(own)
+        together = [own]
+        while not alone and self._pending and len(together) < MAX_TOGETHER:
+            with contextlib.suppress(IndexError):  # it may be withdrawn
+                together.append(self._pending.popleft())
 
-            return in_transaction(writer, checked)
+        def run(db: SqliteDb) -> None:
+            self._refuse_newer(db)
+            for pending in together:
+                pending.run(db, apart=len(together) > 1)
+
+        in_transaction(writer, run)  # if that fails, the others try by themselves
+        for pending in together:
+            pending.done = True
+
+    def _withdraw(self, own: PendingWrite[Any]) -> bool:
+        """Take a write back whose turn did not come; True if another committed it meanwhile."""
+        with contextlib.suppress(ValueError):
+            self._pending.remove(own)
+            return False
+        if own.leads:
+            return False
+        with self._lock:  # another is writing it, or has
+            return own.done
 
     def _refuse_newer(self, db: SqliteDb) -> None:
         """Raise if a newer program has migrated the file since it was opened."""
@@ -273,7 +309,9 @@ class SqliteEngine(ProcessPart):
     def after_fork(self, *, in_child: bool) -> None:
         """Go on; the next call opens a connection."""
         self._pausing = False
-        if not in_child:  # where the locks are free
+        if in_child:  # where the threads are not that wait for these
+            self._pending.clear()
+        else:  # where the locks are free
             self._pool.notify_all()
             self._pool.release()
             self._lock.release()
@@ -393,20 +431,6 @@ def turn(path: str, until: float) -> Iterator[None]:
             if fcntl is not None:  # a child that was forked meanwhile has the file open, too
                 fcntl.flock(file, fcntl.LOCK_UN)
             os.close(file)
-
-
-def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "") -> T:
-    """Run work and commit what it changed, or nothing if it raises; `begin` if that is not done."""
-    if begin:
-        db.connection.execute(begin)
-    try:
-        result = work(db)
-        db.connection.execute("COMMIT")
-    except BaseException:
-        if db.connection.in_transaction:
-            db.connection.execute("ROLLBACK")
-        raise
-    return result
 
 
 def migrate(writer: SqliteDb) -> None:
