@@ -266,9 +266,8 @@ def test_only_native_work_is_waited_for_when_the_process_ends(
     for native in (True, False):
         pool = DaemonPool(native=native)
         pool.start(Task(let_go.wait))
-        monkeypatch.setattr("memorist.providers.daemon_pool.EXIT_SECONDS", 0.02)
         monkeypatch.setattr("memorist.providers.daemon_pool.time.sleep", waits.append)
-        pool.await_exit(5)
+        pool.await_exit(0.02)
         assert bool(waits) == native
         waits.clear()
     let_go.set()

@@ -11,7 +11,6 @@ from memorist.forks import ProcessPart, fork_safe
 
 T = TypeVar("T")
 IDLE_SECONDS = 30.0  # after which a thread ends
-EXIT_SECONDS = 1.0  # that the end of the process waits for work that has begun
 
 
 class Task(Generic[T]):
@@ -95,7 +94,7 @@ class DaemonPool(ProcessPart):
             self._reset()
 
     def await_exit(self, seconds: float) -> None:
-        deadline = time.monotonic() + min(seconds, EXIT_SECONDS)
+        deadline = time.monotonic() + seconds
         while self._native and self.is_busy() and time.monotonic() < deadline:
             time.sleep(0.005)
 
