@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import psycopg
 
 from benchmarks.report import publish
 from benchmarks.scale_corpus import Corpus, TopicEmbedder
@@ -70,6 +71,9 @@ class Layout:
         while waiting := self.memory.jobs.catch_up(timeout_s=20):
             print(f"{self.name}: {waiting:,} of {stop:,} wait for their vectors", flush=True)
         done = time.perf_counter()
+        if isinstance(self.memory.store, PostgresStore):
+            with psycopg.connect(self.where) as connection:
+                connection.execute("ANALYZE")  # as a server does by itself, within a minute
         if self.plain:
             rows = enumerate(self.corpus.texts(start, stop), start=start)
             with self.plain:

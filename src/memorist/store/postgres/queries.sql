@@ -370,7 +370,6 @@ ON CONFLICT DO NOTHING
 -- The limit is inside, or each distance would be measured twice.
 SELECT passage, 1 - distance FROM (
   SELECT v.passage, coalesce(nullif(v.embedding::vector <=> CAST(CAST(:vector AS real[]) AS vector), 'NaN'), 1) AS distance
-  FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder
 
 -- name: @nearest_first
 ORDER BY distance, passage DESC LIMIT :limit) AS measured
@@ -388,10 +387,13 @@ FROM vector_codes WHERE owner = :owner AND embedder = :embedder AND part >= :par
 ORDER BY part LIMIT :limit
 
 -- name: nearest
-@nearest AND NOT @is_coded @nearest_first
+@nearest FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder AND NOT @is_coded @nearest_first
 
 -- name: nearest_of
-@nearest AND v.passage IN (:passages*) @nearest_first
+-- One by one: before it has statistics, PostgreSQL would go through all vectors of the user.
+@nearest FROM unnest(CAST(:passages AS bigint[])) AS a (id), LATERAL (
+  SELECT passage, embedding FROM vectors
+  WHERE owner = :owner AND embedder = :embedder AND passage = a.id OFFSET 0) AS v @nearest_first
 
 -- name: facts_of_topics
 -- Topic by topic, or all facts of the user are read.
