@@ -28,10 +28,10 @@ VIEWS = {
         "moved to Berlin",
     ),
     "graph": ("graph", "lives in"),
-    "timeline": ("timeline", ""),
-    "notes": ("notes?agent=assistant", "About Ada"),
+    "timeline": ("timeline", "a cat called Miso"),
+    "notes": ("notes?agent=assistant", "Diet: vegetarian"),
     "articles": ("articles?agent=assistant", "Night trains in Europe"),
-    "health": ("health", "sqlite"),
+    "health": ("health", "jobs done"),
     "context": (f"context?wait=true&question={quote('Plan my weekend')}", "Copy as OpenAI"),
 }
 
@@ -48,8 +48,7 @@ def themes(width: int) -> tuple[str, ...]:
 
 def show(page: Page, text: str) -> None:
     """Wait until a text is there and nothing is on its way."""
-    if text:
-        expect(page.locator("main")).to_contain_text(text, ignore_case=True)
+    expect(page.locator("main")).to_contain_text(text, ignore_case=True)
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
