@@ -39,8 +39,9 @@ def many(tmp_path: Path) -> Iterator[Served]:
     scope = Scope(user="ada")
     options: Any = {"embedder": None, "extraction": None, "clock": DemoClock()}
     with Memory(tmp_path / "memory.db", **options) as memory:
-        for start in range(0, MANY, BATCH):
-            memory.store.apply(scope, [_item(scope, start + number) for number in range(BATCH)])
+        for start in range(MANY, 0, -BATCH):  # the oldest were learnt first
+            numbers = range(start - 1, start - BATCH - 1, -1)
+            memory.store.apply(scope, [_item(scope, number) for number in numbers])
         with local_server(memory) as served:
             yield served
 
