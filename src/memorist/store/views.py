@@ -41,8 +41,7 @@ from memorist.store.rows import END, FACT, ITEM, Columns, Row, check_count, date
 
 MOST_WITH_STEM = 200  # memories, the newest, that share one
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
-PORTION = 64  # passages that a search reads at first; then ever more …
-MAX_PORTION = 4_096  # … up to so many at a time
+PORTION = 64  # passages that a search of a list reads at first; then four times as many, and so on
 MAX_CHAIN = 1_000
 MAX_COUNTED = 100
 RECENT = 60_000_000  # microseconds
@@ -189,7 +188,7 @@ def _found(
             rows.setdefault(row[1], row)  # a record may have several passages
         if len(ids) < portion or (rows and max_bytes is not None):
             break
-        place, portion = ids[-1], min(4 * portion, MAX_PORTION)
+        place, portion = ids[-1], 4 * portion  # PostgreSQL reads the whole list for each
     return list(rows.values())[:limit]
 
 

@@ -131,8 +131,8 @@ class SqliteEngine(ProcessPart):
             with self._locked(), TRANSLATED:
                 if not own.done:
                     self._write_with_pending(own, until, alone=exclusive)
-        except BaseException:
-            if not self._withdraw(own):
+        except BaseException as error:
+            if not self._withdraw(own) or not isinstance(error, Exception):  # Ctrl-C, say
                 raise
         with TRANSLATED:
             return own.outcome()
