@@ -164,6 +164,7 @@ def lists_of(memory: Memory, user: str) -> list[Listed]:
         {"object": "box 3"},
         {"source": "source 3"},
         {"text": "box"},
+        {"text": "keeps"},
     ]
     return [
         Listed("sessions", partial(memory.sessions, user=user), aged),

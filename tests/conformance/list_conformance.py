@@ -167,6 +167,7 @@ class ListConformance:
     def test_lists_are_searched_as_one_types(self, store: Store) -> None:
         whole = fresh_scope().whole_user()
         texts = ("Runs in Köln", "Running shoes, red", "Likes Berlin", "喜欢东京的茶", "Vitamin C")
+        texts += ("Любит интернационализмы",)
         items = [
             MemoryItem(scope=whole, text=text, created_at=NOW + timedelta(number))
             for number, text in enumerate(texts)
@@ -188,7 +189,10 @@ class ListConformance:
             "berl": texts[2:3],
             "东京": texts[3:4],
             "东": texts[3:4],
-            "vitamin c": texts[4:],
+            "vitamin c": texts[4:5],
+            "лю": texts[5:],
+            "интернационали": texts[5:],  # longer than what is indexed of a word
+            "лю интернац": texts[:0],
             "nothing": (),
             " ,. ": texts,
         }
@@ -204,6 +208,7 @@ class ListConformance:
         assert store.facts(whole, text="run berl") == [fact]
         assert store.facts(whole, text="berl", subject="ada", predicate="Runs To") == [fact]
         assert store.facts(whole, text="berl", subject="Bob") == []
+        assert store.facts(whole, text="sho") == store.items(whole, text="ada") == []
         store.apply(whole, [Retract(id=items[0].id, at=NOW), Retract(id=fact.id, at=NOW)])
         assert store.items(whole, text="ru") == [items[1]]  # what has ended is not found
         assert store.facts(whole, text="ru") == []

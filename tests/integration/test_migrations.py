@@ -28,6 +28,7 @@ from memorist.store.engine import load_migrations
 from memorist.store.postgres import store as postgres_engine
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import store as sqlite_engine
+from memorist.store.sqlite.db import all_spelled
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded
 from tests.support.waiting import until
@@ -308,4 +309,28 @@ def test_a_file_of_the_first_schema_takes_messages_with_an_importance(
     monkeypatch.setattr(sqlite_engine, "MIGRATIONS", shipped)
     with SqliteStore(path) as store:
         fill(store)
+        check(store, LATEST)
+
+
+def test_memories_and_facts_of_the_tenth_schema_are_listed_by_the_beginnings_of_their_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, shipped = tmp_path / "memory.db", sqlite_engine.MIGRATIONS
+    long = f"Likes gannets. {'And gulls, of course. ' * 200}Owns a teapot."
+    with monkeypatch.context() as before:
+        before.setattr(sqlite_engine, "MIGRATIONS", shipped[:10])
+        before.setattr(sqlite_engine.SqliteEngine, "view_words", staticmethod(all_spelled))
+        with SqliteStore(path) as store:
+            fill(store)
+            store.apply(ADA, [Add(MemoryItem(scope=ADA, text=long))])
+            ranked = [worded(store, ADA, [(word,)], limit=9) for word in ("pelicans", "gulls")]
+            assert store.items(ADA, text="pel") == []
+    with SqliteStore(path) as store:
+        assert [item.text for item in store.items(ADA, text="pel")] == ["Likes pelicans"]
+        assert [item.text for item in store.items(ADA, text="teap")] == [long]
+        assert [fact.object for fact in store.facts(ADA, text="lives ber")] == ["Berlin"]
+        assert store.facts(ADA, text="pel") == []
+        assert [worded(store, ADA, [(word,)], limit=9) for word in ("pelicans", "gulls")] == ranked
+        store.forget(ADA, record_id=store.items(ADA, text="teap")[0].id)
+        assert store.items(ADA, text="gu") == []
         check(store, LATEST)

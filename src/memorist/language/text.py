@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ LANGUAGES = ("en", "de", "es", "ru", "zh", "fr")  # with rules; the others have 
 ALL_LANGUAGES = (*LANGUAGES, "pt", "ja", "ko")
 LONGEST_STEMMED = 40
 MAX_TYPED = 16  # words that a list is searched by
+LONGEST_START = 12  # letters of a word that it is found by while it is typed
 ENDINGS = ("", "e", "s", "es", "y", "ly", "d", "ed", "g", "ng", "ing", "n", "on", "ion", "r", "er")
 MAX_STEMS = 65_536  # kept in memory
 MAX_SENTENCE_CHARS = 400
@@ -260,6 +261,12 @@ def search_terms(text: str) -> tuple[list[str], list[str]]:
     grown = {stem(last + ending) for ending in ENDINGS}
     others = sorted(it for it in grown if not it.startswith(last))
     return stems(" ".join(words)), [last, *others] if len(last) > 1 else []
+
+
+def beginnings(words: Iterable[str]) -> set[str]:
+    """The beginnings that some stems are found by while they are typed."""
+    lengths = range(2, LONGEST_START + 1)
+    return {word[:size] for word in words for size in lengths if size <= len(word)}
 
 
 def term_stem(term: Sequence[str]) -> str:

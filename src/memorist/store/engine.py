@@ -92,6 +92,7 @@ class Db(Protocol):
     def matches(
         self,
         owner: str,
+        kind: str,
         words: Sequence[str],
         last: Sequence[str],
         most: int,
@@ -99,7 +100,7 @@ class Db(Protocol):
         past: int,
         newest_first: bool,
     ) -> Sequence[int]:
-        """The passages of derived records that hold all these stems, and the last word.
+        """The passages of memories or facts that hold all these stems, and the last word.
 
         Of that, the first form is the beginning, and each of the others is a stem. They are those
         past a passage, in order; the newest have the lowest ids. Of words that occur nearly

@@ -147,7 +147,7 @@ def items(
     named["now"] = db.now
     if (terms := _terms(text)) is not None:
         named |= dated_page(limit, None, **places)
-        rows = _found(db, "items_found", terms, after, newest_first, max_bytes, **named)
+        rows = _found(db, "memory", terms, after, newest_first, max_bytes, **named)
     else:
         rows = db.page(f"newest_{query}" if newest_first else query, max_bytes, **named)
     return _records(db, scope, ITEM, [row for _, *row in rows])
@@ -161,7 +161,7 @@ def _terms(text: str | None) -> tuple[list[str], list[str]] | None:
 
 def _found(
     db: Db,
-    query: str,
+    listed: str,
     terms: tuple[list[str], list[str]],
     after: tuple[datetime, str] | None,
     newest_first: bool,
@@ -181,9 +181,12 @@ def _found(
         place = max(ids) if newest_first else min(ids)
     rows: dict[str, Row] = {}
     portion = PORTION
+    query = "items_found" if listed == "memory" else "facts_found"
     query = f"newest_{query}" if newest_first else query
     while len(rows) < limit:
-        ids = list(db.matches(owner, *terms, portion, past=place, newest_first=newest_first))
+        ids = list(
+            db.matches(owner, listed, *terms, portion, past=place, newest_first=newest_first)
+        )
         for row in db.page(query, max_bytes, **named, found=ids) if ids else ():
             rows.setdefault(row[1], row)  # a record may have several passages
         if len(ids) < portion or (rows and max_bytes is not None):
@@ -281,7 +284,7 @@ def facts(
         named |= dated_page(limit, None, newest_first=newest_first)
         named |= {"any_subject": int(not subjects or bool(topics)), "any_topic": int(not topics)}
         named |= {"subjects": subjects, "topics": topics}
-        found = _found(db, "facts_found", terms, after, newest_first, max_bytes, **named)
+        found = _found(db, "fact", terms, after, newest_first, max_bytes, **named)
         return _records(db, scope, FACT, [row for _, *row in found])
     query = f"newest_{query}" if newest_first else query
     max_bytes = max_bytes if len(each) == 1 else None  # or one name's would end before another's

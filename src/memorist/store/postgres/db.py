@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.pq import TransactionStatus as _Status
 
 from memorist.errors import MessageError
-from memorist.language.text import stems, term_stem
+from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
 from memorist.records.langchain import from_stored, to_stored
 from memorist.records.message import Message
 from memorist.records.query import Term
@@ -31,7 +31,6 @@ MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
 EVERY_POSTING = 2**31 - 1
 VIEW_PLACES = 2**62  # beyond which the places of derived records lie, as in `place_of`
-LONGEST_START = 12  # letters of a word that it is found by while it is typed
 FETCHED_ROWS = 10  # of a page at a time, each of which may be large
 MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
 MEASURED = 2_000  # vectors at most, where measuring each is fast enough
@@ -190,6 +189,7 @@ class PostgresDb:
     def matches(
         self,
         owner: str,
+        kind: str,
         words: Sequence[str],
         last: Sequence[str],
         most: int,
@@ -314,9 +314,8 @@ def text_keys(owner: str, text: str) -> list[int]:
 def view_keys(owner: str, text: str) -> list[int]:
     """The same, and the keys by which `matches` finds the words and their beginnings."""
     words = set(stems(text))
-    lengths = range(2, LONGEST_START + 1)
-    starts = {f"^{word[:size]}" for word in words for size in lengths if size <= len(word)}
-    return text_keys(owner, text) + word_keys(owner, sorted(starts.union(f"={it}" for it in words)))
+    marked = [*(f"^{start}" for start in beginnings(words)), *(f"={word}" for word in words)]
+    return text_keys(owner, text) + word_keys(owner, sorted(marked))
 
 
 def word_keys(owner: str, words: Sequence[str]) -> list[int]:

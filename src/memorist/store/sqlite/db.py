@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import apsw
 
-from memorist.language.text import stems, term_stem
+from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Term
 from memorist.records.scope import Scope
@@ -32,6 +32,7 @@ MAX_WAITING = 32  # messages whose words are not in the text index yet: a search
 COUNT_SECONDS = 30.0  # for which a count is reused
 WORTH_KEEPING = 1_000
 MAX_COUNTS = 1_000
+MARK = "·"  # no letter of a word, and FTS5 takes it for one
 
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
@@ -194,6 +195,7 @@ class SqliteDb:
     def matches(
         self,
         owner: str,
+        kind: str,
         words: Sequence[str],
         last: Sequence[str],
         most: int,
@@ -201,9 +203,14 @@ class SqliteDb:
         past: int,
         newest_first: bool,
     ) -> Sequence[int]:
-        ends = [f'"{spelled(owner, word)}"' for word in last]
-        ends = [f"({' OR '.join([f'{ends[0]}*', *ends[1:]])})"] if ends else []
-        asked = " AND ".join([*(f'"{spelled(owner, word)}"' for word in words), *ends])
+        begun, whole = f"{MARK}{kind[0]}", f"{MARK}{kind[0]}0"
+        ends = [f'"{spelled(owner, word)}{whole}"' for word in last[1:]]
+        if last and len(last[0]) > LONGEST_START:  # few begin so
+            ends.append(f'"{spelled(owner, last[0])}"*')
+        elif last:
+            ends.append(f'"{spelled(owner, last[0])}{begun}"')
+        all_of = [f'"{spelled(owner, word)}{whole}"' for word in words]
+        asked = " AND ".join([*all_of, *([f"({' OR '.join(ends)})"] if ends else [])])
         query = "newest_view_matches" if newest_first else "view_matches"
         return [id_ for (id_,) in self.rows(query, words=asked, past=past, most=most)]
 
@@ -360,6 +367,17 @@ def all_spelled(owner: str, text: str) -> str:
     if not words or not text.isascii():
         return " ".join([spelled(owner, word) for word in words])
     return owner[:12] + f" {owner[:12]}".join(words)
+
+
+def all_marked(owner: str, text: str) -> str:
+    """The same, and the words and their beginnings marked, by which `matches` finds them.
+
+    What follows the mark says of which kind the record is, and in a word that it is a whole one.
+    """
+    words = dict.fromkeys(stems(text))
+    marked = [f"{spelled(owner, start)}{MARK}" for start in beginnings(words)]
+    marked += [f"{spelled(owner, word)}{MARK}0" for word in words]
+    return " ".join([all_spelled(owner, text), *marked])
 
 
 def spelled(owner: str, word: str) -> str:

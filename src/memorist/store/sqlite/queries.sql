@@ -89,7 +89,7 @@ VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :cr
   :speaker, :self_reference, :is_question, :importance)
 
 -- name: index_passage
-INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
+INSERT INTO passage_words (rowid, words) VALUES (:id, replace(:words, '·', '·' || substr(:kind, 1, 1)))
 
 -- name: keep_words_waiting
 INSERT INTO words_waiting (id, owner, words) VALUES (:id, :owner, :words)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote
 
 import apsw
@@ -26,7 +26,14 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.sqlite.db import PendingWrite, SqliteDb, all_spelled, in_transaction, pack
+from memorist.store.sqlite.db import (
+    PendingWrite,
+    SqliteDb,
+    all_marked,
+    all_spelled,
+    in_transaction,
+    pack,
+)
 
 T = TypeVar("T")
 
@@ -53,7 +60,7 @@ class SqliteEngine(ProcessPart):
 
     appends_at_once = False
     pack = staticmethod(pack)
-    words = view_words = staticmethod(all_spelled)
+    words, view_words = staticmethod(all_spelled), staticmethod(all_marked)
 
     def __init__(self, path: str, durability: str, patience_seconds: float) -> None:
         if durability not in ("full", "normal"):
@@ -436,6 +443,7 @@ def turn(path: str, until: float) -> Iterator[None]:
 def migrate(writer: SqliteDb) -> None:
     """Bring the schema up to date, each migration in a transaction of its own."""
     pragma = writer.connection.pragma
+    writer.connection.create_scalar_function("view_words", cast(Any, all_marked))
     for version, script in MIGRATIONS:
 
         def apply(db: SqliteDb, version: int = version, script: str = script) -> None:

@@ -1,0 +1,2 @@
+-- beside: 6
+-- Nothing here: PostgreSQL has the beginnings of words. The numbers go together.
