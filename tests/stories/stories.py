@@ -35,10 +35,13 @@ class Story:
     memories: Sequence[str]
     gone: Sequence[str]
     late: bool = False
+    asked: str = ""
 
     @property
     def end(self) -> datetime:
         """When the questions are asked."""
+        if self.asked:
+            return datetime.fromisoformat(self.asked).replace(tzinfo=UTC)
         return max(message.created_at for message in self.messages) + timedelta(days=9)
 
     def tell(self, memory: Memory, order: Sequence[int] | None = None, user: str = "ada") -> None:

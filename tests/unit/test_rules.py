@@ -290,7 +290,7 @@ def test_a_subject_is_that_of_what_follows_and(text: str, told: set[tuple[str, s
 def test_what_was_done_is_no_memory_and_ends_a_plan(text: str, task: str) -> None:
     [candidate] = extracted(text)
     assert candidate.text == ""
-    assert {claim.predicate for claim in candidate.claims} == {*PLANS}
+    assert {claim.predicate for claim in candidate.claims} >= {*PLANS}
     assert task in {claim.object for claim in candidate.claims if claim.ends}
 
 

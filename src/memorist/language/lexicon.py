@@ -71,6 +71,7 @@ class Rule:
     predicate: str | None = None
     object: str | None = None
     ends: bool = False
+    off: bool = False  # says that a plan will come to nothing
     dated: bool = False  # worth nothing without its date
     today: bool = False  # worth keeping for the rest of the day
     standing: bool = False  # an instruction that holds for ever, though it is put as a request

@@ -21,6 +21,7 @@ from memorist.records.memories import (
     Expire,
     Fact,
     MemoryItem,
+    Restore,
     Retract,
     Supersede,
 )
@@ -94,7 +95,7 @@ def similar_memories(store: Store, home: Scope, text: str, at: datetime) -> list
 def applied_to(neighbours: Neighbours, changes: Sequence[Change]) -> Neighbours:
     """The neighbours as they are once some changes are made."""
     facts = after(neighbours.facts, changes)
-    ended = {ended_by(change) for change in changes}
+    ended = {ended_by(change) for change in changes if not getattr(change, "planned", False)}
     ended |= {fact.memory for fact in facts if fact.id in ended}  # a memory ends with its fact
     added = (change.record for change in changes if isinstance(change, Add | Supersede))
     items = {one.id: one for one in (*neighbours.items, *added) if isinstance(one, MemoryItem)}
@@ -112,7 +113,12 @@ def after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
         if old is not None and isinstance(change, Retract):
             result[old.id] = replace(old, known_to=change.at)
         elif old is not None and isinstance(change, Supersede | Expire):
-            result[old.id] = replace(old, valid_to=max(change.at, old.valid_from or FIRST))
+            by = change.record.id if isinstance(change, Supersede) else None
+            end = max(change.at, old.valid_from or FIRST)
+            result[old.id] = replace(old, valid_to=end, superseded_by=by)
+        elif isinstance(change, Restore) and (old := result.get(change.id)):
+            until = old.valid_to if old.known_to else None
+            result[old.id] = replace(old, known_to=None, valid_to=until, superseded_by=None)
     return list(result.values())
 
 

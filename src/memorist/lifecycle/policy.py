@@ -106,7 +106,10 @@ def plan(
     """The changes due among memories that have not ended. Pure."""
     policy = extraction.policy
     expired = [item for item in items if item.expires_at and item.expires_at <= now]
+    planned = {item.id: item for item in expired if item.superseded_by}
     going = {item.id: "its time is over" for item in expired}
+    going |= {id_: item.reason for id_, item in planned.items() if item.reason}
+    ends = {id_: item.expires_at for id_, item in planned.items()}
     promoted = [
         item for item in items if item.id not in going and should_promote(item, now, policy)
     ]
@@ -117,7 +120,7 @@ def plan(
     going |= {item.id: "made room for newer ones" for item in surplus(rest, policy)}
     return [
         *(Promote(id=item.id) for item in promoted if item.id not in going),
-        *(Expire(id=id_, reason=why, at=now) for id_, why in going.items()),
+        *(Expire(id=id_, reason=why, at=ends.get(id_) or now) for id_, why in going.items()),
     ]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.language.dates import find_dates
@@ -25,6 +25,7 @@ from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
+    ANY,
     CORRECTED,
     EDITED,
     FIRST,
@@ -50,6 +51,7 @@ from memorist.store.base import Store
 ATTEMPTS = 20  # while other processes change the same user's memories
 BACKOFF_SECONDS = 0.01  # longer with each attempt
 NEWER = "something newer was said"
+OFF = "the plan has changed"
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
@@ -171,9 +173,17 @@ def undo(
         return [*retracted, Restore(id=record.id, reason="undone")]
     ended = [old for old in replaced if has_ended(old)] or replaced[-1:]
     by_id, alone = ended[-1].id if ended else None, any(old.reason == EDITED for old in ended)
+    facts = [old for old in ended if isinstance(old, Fact)]
+    days = [old.valid_from for old in facts if old.reason == OFF and old.valid_from]
     return [
         Retract(id=record.id, reason="undone", at=now, by=by_id, alone=alone),
         *(Restore(id=old.id, reason="undone") for old in ended),
+        *(  # what a plan was to end is to end again
+            Expire(id=old.id, at=day, reason=NEWER, planned=True)
+            for day in days[:1]
+            for old in facts
+            if old.reason != OFF
+        ),
     ]
 
 
@@ -229,16 +239,23 @@ def _overtaken(
         return item
     heir = known.get(over.superseded_by or "")
     by, ended_at = heir.memory if heir else None, max(over.valid_to, item.created_at)
-    return replace(item, ended_at=ended_at, superseded_by=by, reason=over.reason)
+    is_planned = heir is not None and heir.valid_to is None and _said_at(heir) < ended_at
+    item = replace(item, superseded_by=by, reason=over.reason)
+    return replace(item, expires_at=ended_at) if is_planned else replace(item, ended_at=ended_at)
 
 
 def _claims(
     candidate: Candidate, neighbours: Neighbours, scope: Scope, now: datetime, memory: str | None
 ) -> Iterator[Change]:
     facts = neighbours.facts
+    off = [claim for claim in candidate.claims if claim.off]
+    if off:
+        changes = _called_off(off, facts, candidate, now)
+        facts = after(facts, changes)
+        yield from changes
     for claim in candidate.claims:
-        if candidate.text and (claim.valid_from or candidate.said_at) > candidate.said_at:
-            continue  # a plan is no fact yet
+        if claim.off:
+            continue
         subjects = neighbours.people.same(claim.subject)
         topics = {topic_of(subject, claim.predicate) for subject in subjects}
         rivals = [fact for fact in facts if fact.topic in topics and fact.known_to is None]
@@ -253,9 +270,11 @@ def resolve_claim(
 ) -> list[Change]:
     """What a claim changes among the facts with its subject and predicate.
 
-    Where one object holds at a time, what was said last holds now, whatever the dates it names.
+    Where one object holds at a time, what was said last holds now, whatever the dates it names; a
+    change that is planned holds from its day on, unless something else is said until then.
     """
     said, since = candidate.said_at, new.valid_from or candidate.said_at
+    ahead = since > said
     same = [fact for fact in rivals if _is_meant(claim, fact)]
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
     compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
@@ -263,8 +282,18 @@ def resolve_claim(
         return _ended(same, since, candidate) or (_past(new, since, rivals) if replaces else [])
     is_past = new.valid_to is not None and new.valid_to <= said
     moments = {since} if is_past else {since, max(since, said)}
-    if known := next((fact for fact in same if all(map(fact.holds, moments))), None):
+    known = next((fact for fact in same if all(map(fact.holds, moments))), None)
+    changes_plan = known is not None if candidate.corrects else ahead or not (known or is_past)
+    if replaces and changes_plan:
+        stale = [fact for fact in rivals if _is_planned(fact, candidate)]
+        stale = [fact for fact in stale if fact not in same or fact.valid_from != since]
+        if dropped := list(_dropped(stale, rivals, candidate, new.known_from, new.id)):
+            left = [fact for fact in after(rivals, dropped) if fact.known_to is None]
+            return [*dropped, *resolve_claim(claim, left, candidate, new)]
+    if known is not None:
         return _restated(known, since, candidate, new)
+    if ahead and (newer := [fact for fact in rivals if replaces and _began_since(fact, candidate)]):
+        return [Add(replace(new, valid_to=since, superseded_by=newer[-1].id, reason=NEWER))]
     if is_past:
         return [Add(_until_next(new, since, compared))]
     if later := [fact for fact in rivals if replaces and _follows(fact, since, candidate)]:
@@ -274,8 +303,9 @@ def resolve_claim(
         return []
     if candidate.corrects and holding:
         return _correct(holding, new)
-    ended = [Expire(id=fact.id, at=since, reason=NEWER) for fact in holding[1:]]
-    added = Supersede(old_id=holding[0].id, record=new, at=since, reason=NEWER) if holding else None
+    when: dict[str, Any] = {"at": since, "reason": NEWER, "planned": ahead}
+    ended = [Expire(id=fact.id, **when) for fact in holding[1:]]
+    added = Supersede(old_id=holding[0].id, record=new, **when) if holding else None
     between = [fact for fact in compared if fact.valid_to is not None and fact.holds(since)]
     return [
         added or Add(new),
@@ -308,13 +338,69 @@ def _other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) 
 def _ended(same: Sequence[Fact], since: datetime, candidate: Candidate) -> list[Change]:
     """The ends of facts that are said to hold no longer."""
     return [
-        Expire(id=fact.id, at=since, reason="said to be over")
+        Expire(id=fact.id, at=since, reason="said to be over", planned=since > candidate.said_at)
         for fact in same
-        if fact.valid_to is None
+        if (fact.valid_to is None or (fact.ended_at and fact.valid_to > since))
         and _said_at(fact) <= candidate.said_at
         and not _stays(fact, since, candidate)
         and _may_change(candidate, fact)
     ]
+
+
+def _called_off(
+    claims: Sequence[Claim], facts: Sequence[Fact], candidate: Candidate, now: datetime
+) -> list[Change]:
+    """The end of plans that are called off, by their words, and of what their memories state."""
+    topics = {topic_of(claim.subject, claim.predicate): claim for claim in claims}
+    facts = [fact for fact in facts if fact.known_to is None]
+    open_ = [
+        fact
+        for fact in facts
+        if fact.topic in topics and (fact.predicate in PLANS or _is_planned(fact, candidate))
+    ]
+    meant = [fact for fact in open_ if _is_off(topics[fact.topic], fact)]
+    memories = {fact.memory for fact in meant if fact.memory}
+    gone = [fact for fact in open_ if fact in meant or fact.memory in memories]
+    plans = [fact for fact in gone if fact.predicate in PLANS]
+    planned = [fact for fact in gone if fact.predicate not in PLANS]
+    dropped = _dropped(planned, facts, candidate, now)
+    return [*_ended(plans, candidate.said_at, candidate), *dropped]
+
+
+def _is_off(claim: Claim, fact: Fact) -> bool:
+    if claim.object == ANY:
+        return claim.predicate not in PLANS  # other plans stay
+    return is_same_task(fact.object, claim.object)
+
+
+def _is_planned(fact: Fact, candidate: Candidate) -> bool:
+    """Whether a fact was a plan when something was said later."""
+    began, said = fact.valid_from or FIRST, candidate.said_at
+    return fact.valid_to is None and began > said >= _said_at(fact)
+
+
+def _dropped(
+    plans: Sequence[Fact],
+    rivals: Sequence[Fact],
+    candidate: Candidate,
+    now: datetime,
+    by: str | None = None,
+) -> Iterator[Change]:
+    """The end of plans that come to nothing; what they were to end goes on."""
+    for plan in plans:
+        if _may_change(candidate, plan):
+            yield Retract(id=plan.id, at=now, reason=OFF, by=by)
+            yield from (
+                Restore(id=fact.id, reason=OFF)
+                for fact in rivals
+                if fact.superseded_by == plan.id and fact.valid_to == plan.valid_from
+            )
+
+
+def _began_since(fact: Fact, candidate: Candidate) -> bool:
+    """Whether a fact is of after a plan was made, though the plan is derived after it."""
+    first = min(_said_at(fact), fact.valid_from or FIRST)
+    return fact.valid_to is None and first > candidate.said_at
 
 
 def _past(new: Fact, until: datetime, rivals: Sequence[Fact]) -> list[Change]:

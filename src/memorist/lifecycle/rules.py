@@ -73,6 +73,8 @@ _ENDS_AT_PLACES = frozenset(
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
+_PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
+_LEAD_CHARS = 12  # before a date: "from", "as of"
 _RELATED = {
     **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
     **dict.fromkeys(("partner", "girlfriend", "boyfriend", "fiancé"), "has partner"),
@@ -127,6 +129,16 @@ class Statement(NamedTuple):
             if not match.rule.alone or all(_distance(span, match.parts.span()) > 0 for span in read)
         ]
 
+    def without_called_off(self, matches: list[RuleMatch]) -> list[RuleMatch]:
+        """The matches, without those of what a clause says will not be."""
+        off = [match for match in matches if match.rule.off and match.rule.group == "done"]
+        read = [self.clauses.around(*match.parts.span()) for match in off]
+        return [
+            match
+            for match in matches
+            if match.rule.off or all(_distance(span, match.parts.span()) > 0 for span in read)
+        ]
+
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
         cues, (start, end) = match.language.cues, match.parts.span()
@@ -139,6 +151,18 @@ class Statement(NamedTuple):
         first, _ = self.clauses.around(start, start + 1)
         before = self.text[first : start + (joined.end() if joined else 0)]
         return bool(cues["subjects"].search(plain(before).rstrip()))
+
+    def is_planned(self, match: RuleMatch, day: DateSpan) -> bool:
+        """Whether a date ahead is when a claim begins, not of something else that is to come."""
+        if match.rule.group == "plan":
+            return True
+        cues, (start, end) = match.language.cues, match.parts.span()
+        first, last = self.clauses.around(min(start + 1, end - 1), end)
+        if not first <= day.place[0] < last:  # "first day at Lumen next week, as an engineer"
+            return self.ahead and not cues["own"].search(self.clauses.text[first:last])
+        said = self.clauses.text[first : max(end, day.place[0])]
+        led = self.clauses.text[max(first, day.place[0] - _LEAD_CHARS) : day.place[1]]
+        return bool(cues["from"].search(led)) or not cues["states"].search(said)
 
     def part(self, match: RuleMatch, name: str) -> str:
         """A part of a match, as it was written."""
@@ -295,7 +319,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     speaker = message.name or message.role
     statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
     meaningful = [match for match in sentence.matches if _says_something(match, statement)]
-    meaningful = statement.without_idle(meaningful)
+    meaningful = statement.without_idle(statement.without_called_off(meaningful))
     if not meaningful:
         return None
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
@@ -388,6 +412,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     near = min(spans, key=lambda span: _distance(span.place, match.parts.span()), default=None)
     if rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
+    if near and near.start > statement.said_at and not statement.is_planned(match, near):
+        near = None
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
         return Claim(
@@ -396,13 +422,16 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             object=thing,
             valid_from=near.start if near and predicate not in _DATES else statement.said_at,
             single=is_single_valued(predicate),
-            ends=ends,
+            ends=ends or rule.off,
+            off=rule.off,
         )
 
     unless = rule.unless
     things = _objects(match, statement, predicate, spans)
     things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
-    ended = PLANS if rule.ends and predicate in PLANS else (predicate,)
+    ended: tuple[str, ...] = PLANS if rule.ends and predicate in PLANS else (predicate,)
+    if rule.off:
+        ended = (*PLANS, *_PLANNED) if predicate in PLANS else (*PLANS, predicate)
     claims = [claim(thing, predicate) for thing in things for predicate in ended]
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]

@@ -15,6 +15,7 @@ State = Literal["current", "over", "all"]
 EDITED = "edited"  # why a memory ended whose words or labels a person changed
 CORRECTED = "corrected"  # why one ended that a later message corrects
 PLANS = ("plans", "event", "has appointment")  # predicates whose object is a whole statement
+ANY = "*"  # the object of a claim that is about every plan with its subject and predicate
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -45,9 +46,11 @@ class MemoryItem(Checked):
         return plain_text(thing) in plain_text(self.text)
 
     def ended_with(self, fact: "Fact") -> bool:
-        """Whether one change ended this memory and a fact."""
-        if self.ended_at is None or fact.known_to == self.ended_at:
-            return self.ended_at is not None
+        """Whether one change ended this memory and a fact, or will on a day that was named."""
+        if self.ended_at is None:
+            return self.expires_at is not None and fact.valid_to == self.expires_at
+        if fact.known_to == self.ended_at:
+            return True
         ended_at = max(self.ended_at, fact.valid_from or FIRST)
         return fact.known_to is None and fact.ended_at is not None and fact.valid_to == ended_at
 
@@ -149,7 +152,8 @@ class Claim:
     """A triple of subject, predicate and object, as a message states it.
 
     `single` if one object holds at a time (a home), not several (a liking); None leaves that to
-    the predicate. `ends` if the message says that it holds no longer.
+    the predicate. `ends` if the message says that it holds no longer, `off` that what was planned
+    will not be: the object is then words of the plan, or `ANY`.
     """
 
     subject: str
@@ -159,6 +163,7 @@ class Claim:
     valid_to: datetime | None = None
     single: bool | None = None
     ends: bool = False
+    off: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +212,7 @@ class Reinforce(Checked):
 class Supersede(Checked):
     """A newer record supersedes an older one, which is ended and linked to it.
 
-    `alone` if the facts that an older memory states go on.
+    `alone` if the facts that an older memory states go on; `planned` if it was said before.
     """
 
     old_id: str
@@ -215,6 +220,7 @@ class Supersede(Checked):
     reason: str = ""
     at: datetime = field(default_factory=now)
     alone: bool = False
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,11 +232,12 @@ class Promote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expire(Checked):
-    """It has expired; it stays visible in the past."""
+    """It has expired; it stays visible in the past. `planned` if that was said before."""
 
     id: str
     reason: str = ""
     at: datetime = field(default_factory=now)
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -309,7 +309,7 @@ def _queue(db: Db, owner: str, session: Any, messages: list[tuple[int, MessageRe
     for seq, record in messages:
         if record.outdated is not None:
             outdated = to_micros(record.outdated)
-            db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated)
+            db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated, now=db.now)
 
 
 def _restore_one(db: Db, scope: Scope, record: ArchiveRecord, ready: Any, own: bool) -> int:

@@ -531,7 +531,7 @@ def reindex(db: Db, job: Job, messages: Sequence[tuple[int, PreparedMessage]]) -
         for seq, prepared in messages:
             if stored.get(seq) == prepared.message:
                 _rewrite(db, job.scope, seq, prepared, SessionRow(*home))
-                db.run("mark_all_outdated", owner=job.owner, seq=seq)
+                db.run("mark_all_outdated", owner=job.owner, seq=seq, now=db.now)
 
 
 def next_piece(last: int | None) -> int:

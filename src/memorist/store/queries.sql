@@ -282,13 +282,19 @@ WHERE owner = :owner AND id = :id
 UPDATE memory_items SET tier = 'long' WHERE owner = :owner AND id = :id
 
 -- name: end_item
-UPDATE memory_items SET ended_at = :at, superseded_by = :superseded_by, reason = :reason
+UPDATE memory_items SET ended_at = :at, superseded_by = coalesce(:superseded_by, superseded_by),
+  reason = :reason
 WHERE owner = :owner AND id = :id AND ended_at IS NULL
 
+-- name: plan_item_end
+-- It is current until then.
+UPDATE memory_items SET expires_at = :at, superseded_by = :superseded_by, reason = :reason
+WHERE owner = :owner AND id = :id AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > :at)
+
 -- name: end_fact_validity
-UPDATE facts SET superseded_by = :superseded_by, reason = :reason, ended_at = :now,
+UPDATE facts SET superseded_by = coalesce(:superseded_by, superseded_by), reason = :reason, ended_at = :now,
   valid_to = CASE WHEN valid_from > :at THEN valid_from ELSE CAST(:at AS BIGINT) END
-WHERE owner = :owner AND id = :id AND valid_to IS NULL
+WHERE owner = :owner AND id = :id AND (valid_to IS NULL OR (ended_at IS NOT NULL AND valid_to > :at))
 
 -- name: end_fact_belief
 UPDATE facts SET known_to = :at, superseded_by = :superseded_by, reason = :reason
@@ -467,7 +473,8 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND (v.expires_at IS NULL OR v.expire
 UNION ALL
 SELECT p.id, substr(v.subject || ' ' || v.predicate || ' ' || v.object, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
 JOIN facts v ON v.owner = p.owner AND v.id = p.view_id
-WHERE p.owner = :owner AND p.id IN (:ids*)
+WHERE p.owner = :owner AND p.id IN (:ids*) AND (CAST(:holds_at AS BIGINT) IS NULL OR (
+  (v.valid_from IS NULL OR v.valid_from <= :holds_at) AND (v.valid_to IS NULL OR v.valid_to > :holds_at)))
 UNION ALL
 SELECT p.id, substr(v.notes, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
 JOIN agent_long_term_memory v ON v.owner = p.owner AND v.id = p.view_id
@@ -790,7 +797,8 @@ UPDATE owners SET changes = changes + 1
 WHERE owner = :owner AND (CAST(:base AS BIGINT) IS NULL OR changes = :base)
 
 -- name: restore_item
-UPDATE memory_items SET ended_at = NULL, superseded_by = NULL, reason = :reason
+UPDATE memory_items SET ended_at = NULL, superseded_by = NULL, reason = :reason,
+  expires_at = CASE WHEN coalesce(ended_at, expires_at) = expires_at THEN NULL ELSE expires_at END
 WHERE owner = :owner AND id = :id
 
 -- What was taken back is believed again; else, what had ended goes on.
@@ -903,17 +911,22 @@ WHERE v.owner = :owner AND v.message_id IN (:ids*)
 
 -- What messages state, whether it holds, and the messages that state what took its place.
 -- name: updates_of
-SELECT DISTINCT v.message_id, f.predicate, f.object, f.valid_to IS NULL AND f.known_to IS NULL,
-  w.message_id
+SELECT DISTINCT v.message_id, f.predicate, f.object,
+  f.known_to IS NULL AND (f.valid_to IS NULL OR f.valid_to > :now), w.message_id
 FROM view_sources v JOIN facts f ON f.owner = v.owner AND f.id = v.view
 LEFT JOIN facts h ON h.owner = f.owner AND h.id = f.superseded_by
 LEFT JOIN facts n ON n.owner = f.owner AND n.topic = coalesce(h.topic, f.topic)
-  AND f.superseded_by IS NOT NULL AND n.valid_to IS NULL AND n.known_to IS NULL
+  AND f.superseded_by IS NOT NULL AND n.known_to IS NULL
+  AND (n.valid_to IS NULL OR n.valid_to > :now) AND (n.valid_from IS NULL OR n.valid_from <= :now)
 LEFT JOIN view_sources w ON w.owner = n.owner AND w.view = n.id
 WHERE v.owner = :owner AND v.message_id IN (:ids*)
 
 -- name: mark_outdated
-UPDATE passages SET outdated = :outdated WHERE owner = :owner AND id @of_seq
+-- What is over already stays so, though something else that it says will be over, too.
+UPDATE passages
+SET outdated = CASE WHEN outdated BETWEEN 1 AND :now AND :outdated > :now THEN outdated
+  ELSE CAST(:outdated AS BIGINT) END
+WHERE owner = :owner AND id @of_seq
 
 -- name: facts_of_memory
 SELECT id FROM facts WHERE owner = :owner AND memory = :id
@@ -1108,13 +1121,14 @@ DELETE FROM kept_views WHERE owner = :owner AND by_hand = 0
 -- So is what a corrected memory says.
 -- name: mark_all_outdated
 UPDATE passages SET outdated = coalesce((
-  SELECT max(CASE WHEN f.known_to IS NOT NULL THEN 1 ELSE coalesce(f.valid_to, i.ended_at) END)
+  SELECT coalesce(max(end_at) FILTER (WHERE end_at <= :now), min(end_at)) FROM (
+  SELECT CASE WHEN f.known_to IS NOT NULL THEN 1 ELSE coalesce(f.valid_to, i.ended_at) END AS end_at
   FROM chat_message_history m
   JOIN view_sources v ON v.owner = :owner AND v.message_id = m.message_id
   LEFT JOIN facts f ON f.owner = :owner AND f.id = v.view
   LEFT JOIN memory_items i ON i.owner = :owner AND i.id = v.view AND i.reason = 'corrected'
   WHERE m.owner = :owner AND m.id = :seq
-    AND (f.known_to IS NOT NULL OR f.ended_at IS NOT NULL OR i.ended_at IS NOT NULL)), 0)
+    AND (f.known_to IS NOT NULL OR f.ended_at IS NOT NULL OR i.ended_at IS NOT NULL)) AS ends), 0)
 WHERE owner = :owner AND id @of_seq
 
 -- name: note_views
@@ -1202,7 +1216,8 @@ UNION ALL SELECT 'memories_current', count(few.current), count(*) FROM (
   SELECT CASE WHEN ended_at IS NULL AND (expires_at IS NULL OR expires_at > :now) THEN 1 END AS current
   FROM memory_items WHERE owner = :owner LIMIT :most) AS few
 UNION ALL SELECT 'facts_current', count(few.current), count(*) FROM (
-  SELECT CASE WHEN known_to IS NULL AND valid_to IS NULL THEN 1 END AS current
+  SELECT CASE WHEN known_to IS NULL AND (valid_to IS NULL OR valid_to > :now)
+    AND (valid_from IS NULL OR valid_from <= :now) THEN 1 END AS current
   FROM facts WHERE owner = :owner LIMIT :most) AS few
 UNION ALL SELECT 'waiting', count(CASE WHEN owner = :owner AND dead = 0 THEN 1 END), count(*)
 FROM (@own_jobs LIMIT :most) AS few

@@ -196,7 +196,7 @@ def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     by_id = {row[0]: row for row in rows}
     derived = [id_ for id_, kind, *_ in rows if kind in ("memory", "fact")]
     sources = db.later("source_messages", owner=scope.owner, ids=derived) if derived else list
-    matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
+    matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id], holds_at=db.now)
     matches = [match for match in matches if match.text.strip()]
     said = defaultdict[int, tuple[query.SourceMessage, ...]](tuple)
     for id_, message_id, session_id, at, _ in sources():
@@ -283,13 +283,14 @@ def _check_dimensions(stored: int, given: int) -> None:
         )
 
 
-def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
-    """The passages of rows that say where each is; those of expired records are left out.
+def _matches(db: Db, scope: Scope, rows: Sequence[Row], holds_at: int | None = None) -> list[Match]:
+    """The passages of rows that say where each is; those of expired records are left out, and
+    with `holds_at` facts that do not hold then.
 
     Of a derived record only the passage is read; of messages, a few at a time, as they may be long.
     """
     views = [id_ for id_, _, view, *_ in rows if view is not None]
-    named = {"owner": scope.owner, "ids": views, "now": db.now}
+    named = {"owner": scope.owner, "ids": views, "now": db.now, "holds_at": holds_at}
     parts = db.later("view_parts", **named) if views else list
     spans = defaultdict[int, list[Row]](list)
     for row in rows:
@@ -315,9 +316,16 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
             start=start,
             created_at=from_micros(created_at),
             session_id=session_id,
-            over=query.past(from_micros(outdated) if outdated > 1 else None) if outdated else "",
+            over=_over(outdated, db.now),
             **said.get(id_, {"id": view}),
         )
         for id_, kind, view, start, _, created_at, session_id, outdated in rows
         if id_ in texts
     ]
+
+
+def _over(outdated: int | None, now: int) -> str:
+    """The mark of what is over by now."""
+    if not outdated or outdated > now:
+        return ""
+    return query.past(from_micros(outdated) if outdated > 1 else None)

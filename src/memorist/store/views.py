@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from math import log1p
 from typing import Any, TypeVar, get_args
@@ -31,7 +32,7 @@ from memorist.records.memories import (
 from memorist.records.message import Job
 from memorist.records.query import Update
 from memorist.records.scope import Scope
-from memorist.records.values import Tally, check_each, fold, to_micros
+from memorist.records.values import Tally, check_each, fold, from_micros, to_micros
 from memorist.store.activity import note
 from memorist.store.engine import Db
 from memorist.store.indexing import index_view
@@ -203,7 +204,7 @@ def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
 
 def updates(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[Update]:
     """What messages state, and which messages say what holds instead."""
-    rows = db.rows("updates_of", owner=scope.owner, ids=list(message_ids))
+    rows = db.rows("updates_of", owner=scope.owner, ids=list(message_ids), now=db.now)
     return [Update(id_, said, of, bool(holds), by) for id_, said, of, holds, by in rows]
 
 
@@ -301,7 +302,12 @@ def _moments(valid_at: datetime | None, known_at: datetime | None) -> dict[str, 
 def naming(db: Db, scope: Scope) -> list[Fact]:
     """The facts that tell the names of the user and of those around them."""
     rows = db.rows("facts_of_topics", **scope.columns(), topics=list(naming_topics()))
-    return _records(db, scope, FACT, rows)
+    now, named = from_micros(db.now), _records(db, scope, FACT, rows)
+    current = (fact for fact in named if (fact.valid_from or now) <= now)
+    return [
+        replace(fact, valid_to=None) if fact.valid_to and fact.valid_to > now else fact
+        for fact in current
+    ]
 
 
 def entities(
@@ -390,7 +396,7 @@ def _apply_one(db: Db, scope: Scope, change: Change) -> None:
 def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     if record.scope.owner != scope.owner:
         raise RecordError("a change may only add records of its own user")
-    added = insert(db, record, _search_date(record))
+    added = insert(db, record, _search_date(record, db.now))
     if added and isinstance(record, Fact) and record.superseded_by is not None:
         _mark(db, scope.owner, record.id, since=record.valid_to)
 
@@ -410,11 +416,12 @@ def insert(db: Db, record: MemoryItem | Fact, indexed_at: datetime | None) -> in
     return added
 
 
-def _search_date(record: MemoryItem | Fact) -> datetime | None:
+def _search_date(record: MemoryItem | Fact, now: int) -> datetime | None:
     """Under which moment search finds a record; None if it has ended."""
     if isinstance(record, MemoryItem):
         return record.created_at if record.ended_at is None else None
-    holds = record.known_to is None and record.valid_to is None
+    over = record.valid_to is not None and to_micros(record.valid_to) <= now
+    holds = record.known_to is None and not over
     return (record.said_at or record.known_from) if holds else None
 
 
@@ -443,7 +450,7 @@ def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
     for each in (id_, *others):
         for query in ("restore_item", "restore_fact"):
             db.run(query, owner=scope.owner, id=each, reason=reason)
-        _index(db, restored := _record(db, scope, each), _search_date(restored))
+        _index(db, restored := _record(db, scope, each), _search_date(restored, db.now))
         if isinstance(restored, Fact) or record.reason == CORRECTED:
             _mark(db, scope.owner, each, since=None)
     note(db, "views", scope.owner, "restore", [id_, *others])
@@ -479,7 +486,10 @@ def _end(
     change: Supersede | Expire | Retract,
     successor: MemoryItem | Fact | None = None,
 ) -> None:
-    """End a record: with a fact the memories that state it, with a memory the facts it states."""
+    """End a record: with a fact the memories that state it, with a memory the facts it states.
+
+    What is planned to end goes on until then.
+    """
     heirs: dict[str, str | None] = {}
     record = _record(db, scope, id_)
     if isinstance(record, Fact):
@@ -494,16 +504,18 @@ def _end(
     heirs[id_] = by if successor is None else successor.id
     at, since = to_micros(change.at), FIRST if isinstance(change, Retract) else change.at
     values: dict[str, Any] = {"owner": scope.owner, "at": at, "reason": change.reason}
+    planned = not isinstance(change, Retract) and change.planned
     end_fact = "end_fact_belief" if isinstance(change, Retract) else "end_fact_validity"
     for each, by in heirs.items():
         values |= {"id": each, "superseded_by": by}
-        if db.run("end_item", **values):
+        if db.run("plan_item_end" if planned else "end_item", **values):
             untrue = change.reason == CORRECTED
         else:
             untrue = bool(db.run(end_fact, **values, now=db.now))
         if untrue:
             _mark(db, scope.owner, each, since=since)
-    for query in ("delete_view_passages", "delete_entities"):  # search finds what holds
+    # Search finds what holds.
+    for query in () if planned else ("delete_view_passages", "delete_entities"):
         db.run(query, owner=scope.owner, ids=list(heirs))
     note(db, "views", scope.owner, type(change).__name__.lower(), list(heirs))
 
@@ -512,7 +524,7 @@ def _mark(db: Db, owner: str, id_: str, *, since: datetime | None) -> None:
     """Let search know since when what a record's messages say is not true; None if it is."""
     outdated = 0 if since is None else max(to_micros(since), 1)
     for seq, _ in db.rows("messages_cited_by", owner=owner, ids=[id_]):
-        db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated)
+        db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated, now=db.now)
 
 
 def _record(db: Db, scope: Scope, id_: str) -> MemoryItem | Fact:

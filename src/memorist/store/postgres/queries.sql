@@ -329,7 +329,7 @@ SELECT passage, max(score) FROM (
       SELECT id FROM passages WHERE owner = :owner AND start_at = 0
         AND id @of_message
       ORDER BY id LIMIT 1) AS first
-    WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
+    WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL
     OFFSET 0) AS p
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
@@ -350,7 +350,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at,
     LEFT JOIN chat_message_history m
       ON m.owner = :owner AND m.session_id = p.session_id AND m.message_id = v.message_id
     WHERE v.owner = :owner AND v.view = p.view_id) END,
-  p.outdated
+  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END
 FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (p.view_id IS NULL OR (

@@ -312,7 +312,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
     SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
     LEFT JOIN chat_message_history m ON m.session_id = p.session_id AND m.message_id = v.message_id
     WHERE v.owner = :owner AND v.view = p.view_id) END,
-  p.outdated
+  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END
 FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (p.view_id IS NULL OR NOT EXISTS (
