@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from memorist.records.memories import Add, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.postgres import store as engine
@@ -28,6 +30,11 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 def place(connection: psycopg.Connection[Any], scope: Scope) -> None:
     connection.execute("SELECT place_words(%s, 1)", (scope.owner,))
+
+
+def waits(connection: psycopg.Connection[Any], scope: Scope) -> bool:
+    waiting = "SELECT FROM passage_words WHERE owner = %s AND NOT placed LIMIT 1"
+    return connection.execute(waiting, (scope.owner,)).fetchone() is not None
 
 
 def held(connection: psycopg.Connection[Any], scope: Scope, word: str = "") -> int:
@@ -99,6 +106,44 @@ def test_what_is_forgotten_leaves_no_place_behind(
         assert held(connection, BEN, "pelican") == 1
         gone = "SELECT count(*) FROM passage_words WHERE owner = %s"
         assert connection.execute(gone, (ADA.owner,)).fetchone() == (0,)
+
+
+def test_a_list_is_searched_in_any_part_of_its_words_lists(
+    postgres_url: str, connection: psycopg.Connection[Any]
+) -> None:
+    home = ADA.whole_user()
+    said = [f"pelican{n} keeps box{n % 40} shelf{n // 600} of the house" for n in range(1_800)]
+    with PostgresStore(postgres_url) as store:
+        items = [MemoryItem(scope=home, text=text) for text in said]
+        for start in range(0, 1_600, 100):
+            store.apply(home, [Add(item) for item in items[start : start + 100]])
+            place(connection, home)
+        while waits(connection, home):
+            place(connection, home)
+        for start in range(1_600, 1_800, 100):  # these wait
+            store.apply(home, [Add(item) for item in items[start : start + 100]])
+        store.forget(home, record_id=items[799].id)
+        del items[799], said[799]
+        for text, found in {
+            "keeps": r"keeps",
+            "ke": r"keeps",
+            "keeps pelican1": r"pelican1",
+            "keeps pelican1799": r"pelican1799",
+            "box39 ke": r"box39",
+            "shelf2 pel": r"shelf2",
+            "shelf0 pelican17": r"pelican17.*shelf0",
+            "shelf1 shelf2": r"nothing",
+            "box7 shelf1": r"box7 shelf1",
+        }.items():
+            wanted = [item.id for item in items if re.search(rf"{found}", item.text)]
+            for newest_first in (False, True):
+                ids, place_before = list[str](), None
+                while page := store.items(
+                    home, text=text, newest_first=newest_first, limit=90, after=place_before
+                ):
+                    ids += [item.id for item in page]
+                    place_before = page[-1].created_at, page[-1].id
+                assert ids == (wanted[::-1] if newest_first else wanted), text
 
 
 def test_a_store_of_the_schema_before_is_found_by_its_words_by_old_and_new_servers(

@@ -42,7 +42,9 @@ from memorist.store.rows import END, FACT, ITEM, Columns, Row, check_count, date
 
 MOST_WITH_STEM = 200  # memories, the newest, that share one
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
-PORTION = 64  # passages that a search of a list reads at first; then four times as many, and so on
+PORTION = (
+    64  # passages that a search of a list reads at first, for a long page; then four times as many
+)
 MAX_CHAIN = 1_000
 MAX_COUNTED = 100
 RECENT = 60_000_000  # microseconds
@@ -181,7 +183,7 @@ def _found(
             raise InvalidError("what the search was to go on after is gone; begin it again")
         place = max(ids) if newest_first else min(ids)
     rows: dict[str, Row] = {}
-    portion = PORTION
+    portion = min(limit, PORTION)
     query = "items_found" if listed == "memory" else "facts_found"
     query = f"newest_{query}" if newest_first else query
     while len(rows) < limit:
@@ -192,7 +194,7 @@ def _found(
             rows.setdefault(row[1], row)  # a record may have several passages
         if len(ids) < portion or (rows and max_bytes is not None):
             break
-        place, portion = ids[-1], 4 * portion  # PostgreSQL reads the whole list for each
+        place, portion = ids[-1], 4 * portion
     return list(rows.values())[:limit]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
@@ -34,6 +35,8 @@ VIEW_PLACES = 2**62  # beyond which the places of derived records lie, as in `pl
 FETCHED_ROWS = 10  # of a page at a time, each of which may be large
 MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
 MEASURED = 2_000  # vectors at most, where measuring each is fast enough
+FIRST_PARTS = 2  # of a word's list, of some 250 places each; then four times as many, and so on
+LAST_PLACE = 2**63 - 1
 RESCORED = 384  # of those found by signs
 CODED_ROWS = 500  # read at a time, of some 7 kB
 RESIDUE = (
@@ -199,12 +202,45 @@ class PostgresDb:
     ) -> Sequence[int]:
         import numpy as np
 
-        ends = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
-        lists = self._all_postings(owner, [*(f"={word}" for word in words), *ends])
-        held = [*lists[: len(words)], *([np.concatenate(lists[len(words) :])] if ends else [])]
-        found = functools.reduce(np.intersect1d, held)
-        found = found[(found > past) & (found < 0)] if newest_first else found[found < past][::-1]
-        return [int(id_) for id_ in found[:most]]
+        forms = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
+        asked = [*([f"={word}"] for word in words), *filter(None, [forms])]
+        sign = -1 if newest_first else 1  # so that the places read later are the greater ones
+        past, parts, found = sign * (VIEW_PLACES - past), FIRST_PARTS, list[int]()
+        while past < LAST_PLACE and len(found) < most:
+            lists = self._places(owner, asked, sign, past, parts)
+            known = min(end for _, end in lists)
+            both = functools.reduce(np.intersect1d, [places for places, _ in lists])
+            found += both[both <= known].tolist()
+            # The next is not before any list's next, as far as that list is read.
+            later = [(places[(places > known) & (places <= end)], end) for places, end in lists]
+            past = max(int(places[0]) - 1 if len(places) else end for places, end in later)
+            parts *= 4
+        return [VIEW_PLACES - sign * place for place in found[:most]]
+
+    def _places(
+        self, owner: str, asked: Sequence[Sequence[str]], sign: int, past: int, parts: int
+    ) -> list[tuple[Ids, int]]:
+        """For any of some words each: places past one, and up to where these are all."""
+        import numpy as np
+
+        keys = [[_word_key(owner, word, 1) for word in words] for words in asked]
+        query = "view_places" if sign > 0 else "newest_view_places"
+        named = {
+            "keys": [*chain.from_iterable(keys)],
+            "past": min(sign * past, LAST_PLACE),
+            "parts": parts,
+        }
+        rows: dict[int, list[Ids]] = defaultdict(list)
+        ends: dict[int, list[int]] = defaultdict(list)
+        for key, placed, places in self._binary(query, owner=owner, **named):
+            rows[key].append(sign * np.frombuffer(places, ">i8").astype(np.int64))
+            ends[key] += [int(rows[key][-1].max())] if placed else []
+        lists: list[tuple[Ids, int]] = []
+        for each in keys:
+            read = np.unique(np.concatenate([[past], *(row for key in each for row in rows[key])]))
+            cut = [max(ends[key]) for key in each if len(ends[key]) == parts]
+            lists.append((read[read > past], min([*cut, LAST_PLACE])))
+        return lists
 
     def count_records(self, owner: str) -> int:
         return int(self.rows("count_records", owner=owner)[0][0])

@@ -197,6 +197,28 @@ VALUES (:owner, :id, CAST(:words AS bigint[]))
 SELECT term, places FROM places_of(CAST(:owner AS uuid), CAST(:words AS text[]), CAST(:stems AS text[]),
   :most, :in_all)
 
+-- name: @waiting_places
+SELECT k.key, false, int8send(place_of(w.id)) FROM passage_words w JOIN keys k ON k.key = ANY(w.words)
+WHERE w.owner = :owner AND NOT w.placed AND w.words && CAST(:keys AS bigint[])
+
+-- name: @keys_of_views
+WITH keys AS MATERIALIZED (SELECT DISTINCT unnest(CAST(:keys AS bigint[])) AS key)
+SELECT k.key, true, p.places FROM keys k
+
+-- name: view_places
+-- The first row is the one that the place before lies in.
+@keys_of_views CROSS JOIN LATERAL (
+  SELECT places FROM postings WHERE owner = :owner AND word = k.key AND part >= coalesce((
+    SELECT max(part) FROM postings WHERE owner = :owner AND word = k.key AND part <= :past), 0)
+  ORDER BY part LIMIT :parts) AS p
+UNION ALL @waiting_places
+
+-- name: newest_view_places
+@keys_of_views CROSS JOIN LATERAL (
+  SELECT places FROM postings WHERE owner = :owner AND word = k.key AND part < :past
+  ORDER BY part DESC LIMIT :parts) AS p
+UNION ALL @waiting_places
+
 -- name: memory_passages
 SELECT p.id FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND p.kind = 'memory' AND @seen_by_agent
