@@ -142,12 +142,12 @@ class Pattern(_Compiled):
 
     def search(self, text: str) -> PatternMatch | None:
         """The first match."""
-        return next(self.finditer(text), None)
+        return self.match(text, anchored=False)
 
-    def match(self, text: str) -> PatternMatch | None:
+    def match(self, text: str, *, anchored: bool = True) -> PatternMatch | None:
         """The match that the text begins with."""
         data = text.encode(errors="replace")
-        found = self.find(data, anchored=True)
+        found = self.find(data, anchored=anchored)
         return PatternMatch(text, data, found, self._groups, (0, 0)) if found else None
 
     def fullmatch(self, text: str) -> PatternMatch | None:

@@ -29,7 +29,7 @@ from memorist.records.values import to_micros
 DAY = 86_400_000_000  # microseconds
 BEST_OF_SESSION = 3
 DEPTH = 90  # passages that each channel finds at most
-FULL = itemgetter(2)  # of a `Found`: faster than its attribute
+SCORE, FULL, SHARE = itemgetter(1), itemgetter(2), itemgetter(3)  # of a `Found`, but faster
 MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.merged)]
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
@@ -110,20 +110,13 @@ class Board:
         self.found: dict[str, dict[int, tuple[int, float]]] = {}  # rank and score, by channel
         self.columns: list[tuple[str, Column]] = []
 
-    def row(self, passage: Passage) -> int:
-        """The row of a passage's record; a new one if it has none."""
-        row = self.rows.get(passage.record)
-        if row is None:
-            row = self.rows[passage.record] = len(self.passages)
-            self.passages.append(passage)
-            self.scores.append(0.0)
-        return row
-
     def add(self, name: str, column: Column) -> None:
         """Add a signal to the scores of the rows that have it."""
         self.columns.append((name, column))
+        scores = self.scores
+        scores += [0.0] * (len(self.passages) - len(scores))
         for row, part in column.items():
-            self.scores[row] += part
+            scores[row] += part
 
     def order(self) -> list[int]:
         """The rows, best first; of equals the newer."""
@@ -199,21 +192,24 @@ def _gather(
     weight: float,
 ) -> None:
     """Add a channel's finds, best first. Of several passages of a record the best one counts."""
-    scores = [find.score for find in finds]
+    scores = list(map(SCORE, finds))
     # Of many passages even the nearest in meaning may be far: then the last one counts 0.
     low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
     # Where only synonyms were found, the best find counts less than 1.
     high = max(max(scores, default=low), max(map(FULL, finds), default=low))
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}
-    for find, share in zip(finds, shares(scores, low, high), strict=True):
-        passage = passages[find.passage]
-        row = board.row(passage)
-        if row in placed:
+    rows, held = board.rows, board.passages
+    for find, score, share in zip(finds, scores, shares(scores, low, high), strict=True):
+        passage = passages[find[0]]
+        row = rows.setdefault(passage[2], len(held))  # by its record
+        if row == len(held):
+            held.append(passage)
+        elif row in placed:
             continue
-        if channel == "meaning":  # it tells best which span of a long message fits
-            board.passages[row] = passage
-        placed[row] = len(placed) + 1, find.score
+        elif channel == "meaning":  # it tells best which span of a long message fits
+            held[row] = passage
+        placed[row] = len(placed) + 1, score
         column[row] = weight * share
     board.found[channel] = placed
     board.add(channel, column)
@@ -228,18 +224,18 @@ def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
 
 def _lend(board: Board, ranking: Ranking, short: Sequence[float]) -> None:
     """Lend short messages some of the scores beside them, and of the best of their session."""
-    scores, held = board.scores, board.passages
+    scores, held, rows = board.scores, board.passages, board.rows
     sessions = defaultdict(list)
     for it, score in zip(held, scores, strict=True):
-        if it.session is not None:
-            sessions[it.session].append(score)
+        sessions[it.session].append(score)
+    sessions.pop(None, None)
     best = {
         session: sum(sorted(among)[-BEST_OF_SESSION:]) / BEST_OF_SESSION
         for session, among in sessions.items()
     }
     lent: defaultdict[int, float] = defaultdict(float)
     for row, it in enumerate(held):
-        if it.previous is not None and (before := board.rows.get(it.previous)) is not None:
+        if it.previous is not None and (before := rows.get(it.previous)) is not None:
             lent[row] += scores[before] * short[before]
             lent[before] += scores[row] * short[row]
     beside = {row: ranking.neighbours * part * short[row] for row, part in lent.items()}
@@ -303,11 +299,13 @@ def _spread(board: Board, order: Sequence[int], step: float) -> None:
     """Lower each further record of a session by one more step, so that others are heard too."""
     seen: dict[object, int] = {}
     column: Column = {}
+    held = board.passages
     for row in order if step else ():
-        session = board.passages[row].session
-        if (before := seen.get(session, 0)) and session is not None:
-            column[row] = -step * before
-        seen[session] = before + 1
+        session = held[row].session
+        if session is not None:
+            if before := seen.get(session, 0):
+                column[row] = -step * before
+            seen[session] = before + 1
     board.add("spread", column)
 
 
@@ -412,8 +410,8 @@ def relevance_signals(
     """The signals of ranked records among `size` passages that were found."""
     short = [min(DEFAULT_RANKING.short_chars / max(it.passage.stop, 1), 1.0) for it in records]
     first = short[:TELLING]
-    nearest = max((find.score for find in found.get("meaning", ())), default=0.0)
-    words = max((find.share for find in found.get("words", ())), default=0.0)
+    nearest = max(map(SCORE, found.get("meaning", ())), default=0.0)
+    words = max(map(SHARE, found.get("words", ())), default=0.0)
     spread = log(max(size, 1))
     # What was derived has no role and no first person, which would raise its score.
     more = DEFAULT_RANKING.role + DEFAULT_RANKING.self_reference

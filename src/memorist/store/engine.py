@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memorist.errors import SchemaError, StoreBusyError
 from memorist.records.message import Message
-from memorist.records.query import Term
+from memorist.records.query import Passage, Term
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.rows import SQL, Row
@@ -115,6 +115,11 @@ class Db(Protocol):
 
     def ids(self, query: str, **values: Any) -> Ids:
         """The ids that a query gathers in one value, in which many take little room."""
+
+    def passages(self, **values: Any) -> list[Passage]:
+        """Those of `passages_by_id`. What each is ranked as, its `record`: the number of its
+        message, the id of what was derived, or itself if it is of an article.
+        """
 
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None

@@ -755,7 +755,7 @@ FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
 
 -- name: passages_that_pass
-SELECT p.id FROM passages p
+SELECT @gathered FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter AND @filters
 
 -- name: @filters

@@ -160,8 +160,7 @@ def _is_all(scope: Scope, filters: Filters) -> bool:
 
 def _filtered(db: Db, scope: Scope, filters: Filters, hits: list[Found]) -> list[Found]:
     ids = [hit.passage for hit in hits]
-    rows = db.rows("passages_that_pass", **conditions(scope, filters), ids=ids)
-    passing = {id_ for (id_,) in rows}
+    passing = set(db.ids("passages_that_pass", **conditions(scope, filters), ids=ids).tolist())
     return [hit for hit in hits if hit.passage in passing]
 
 
@@ -179,15 +178,7 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
 
 def passages(db: Db, scope: Scope, ids: Sequence[int]) -> list[Passage]:
     """What ranking needs of passages; those deleted, expired or empty are left out."""
-    rows = db.rows("passages_by_id", **scope.columns(), ids=list(ids), now=db.now)
-    return [Passage(id_, kind, _record(id_, kind, view), *rest) for id_, kind, view, *rest in rows]
-
-
-def _record(passage: int, kind: str, view: str | None) -> int | str:
-    """What a passage is ranked as: its message or derived record; one of an article as itself."""
-    if view is None:
-        return passage // PASSAGES_PER_MESSAGE
-    return passage if kind == "article" else view
+    return db.passages(**scope.columns(), ids=list(ids), now=db.now)
 
 
 def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
@@ -201,7 +192,7 @@ def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     said = defaultdict[int, tuple[query.SourceMessage, ...]](tuple)
     for id_, message_id, session_id, at, _ in sources():
         said[id_] += (query.SourceMessage(message_id, session_id, from_micros(at)),)
-    return [replace(match, sources=said[match.passage]) for match in matches]
+    return [replace(it, sources=said[it.passage]) if it.passage in said else it for it in matches]
 
 
 def speakers(db: Db, scope: Scope) -> list[str]:

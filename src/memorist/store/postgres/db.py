@@ -16,9 +16,9 @@ from memorist.errors import MessageError
 from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
 from memorist.records.langchain import from_stored, to_stored
 from memorist.records.message import Message
-from memorist.records.query import Term
+from memorist.records.query import Passage, Term
 from memorist.records.scope import Scope
-from memorist.records.values import dump_json, from_micros
+from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
 from memorist.store.engine import AnswerLostError, load_queries
 from memorist.store.postgres.connection import Reals, SentStatement, WatchedConnection
 from memorist.store.rows import Row
@@ -252,6 +252,12 @@ class PostgresDb:
     def ids(self, query: str, **values: Any) -> Ids:
         return _ids(self.rows(query, **values)[0][0])
 
+    def passages(self, **values: Any) -> list[Passage]:
+        rows = self.rows("passages_by_id", **values)
+        return [
+            Passage(id_, kind, _record(id_, kind, view), *rest) for id_, kind, view, *rest in rows
+        ]
+
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> Hits:
@@ -326,6 +332,12 @@ class PostgresDb:
 
     def note_forget(self) -> str:
         return RESIDUE
+
+
+def _record(passage: int, kind: str, view: str | None) -> int | str:
+    if view is None:
+        return passage // PASSAGES_PER_MESSAGE
+    return passage if kind == "article" else view
 
 
 def pack(message: Message) -> dict[str, Any]:

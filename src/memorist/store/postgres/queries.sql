@@ -297,8 +297,11 @@ SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
     AND p.id < CASE WHEN k > 0 THEN k * @per_message + @per_message ELSE k + 1 END) l
 WHERE l.length IS NOT NULL
 
+-- name: @gathered
+array_send(array_agg(p.id))
+
 -- name: allowed
-SELECT array_send(array_agg(p.id)) FROM passages p
+SELECT @gathered FROM passages p
 WHERE p.owner = :owner AND @passage_filter AND @filters
 
 -- name: newest

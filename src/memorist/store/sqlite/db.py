@@ -15,7 +15,7 @@ import apsw
 
 from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
-from memorist.records.query import Term
+from memorist.records.query import Passage, Term
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
 from memorist.store.engine import load_queries
@@ -242,6 +242,10 @@ class SqliteDb:
     def ids(self, query: str, **values: Any) -> Ids:
         return _numbers(self.rows(query, **values)[0][0])
 
+    def passages(self, **values: Any) -> list[Passage]:
+        [(joined,)] = self.rows("passages_by_id", **values)
+        return list(map(Passage._make, json.loads(joined)))
+
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
@@ -262,7 +266,7 @@ class SqliteDb:
         def existing(hits: vectors.Hits) -> vectors.Hits:
             passages = [passage for passage, _ in hits]
             if not index.coded:
-                kept = {id_ for (id_,) in self.rows("existing_vectors", **key, passages=passages)}
+                kept = set(self.ids("existing_vectors", **key, passages=passages).tolist())
                 return [hit for hit in hits if hit[0] in kept]
             stored: dict[int, bytes] = dict(self.rows("vectors_of", **key, passages=passages))
             whole = vectors.unpack_vectors(list(stored.values()))

@@ -154,8 +154,11 @@ FROM json_each(:records) k
   UNION ALL
   SELECT p.* FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL) p
 
+-- name: @gathered
+group_concat(p.id)
+
 -- name: allowed
-SELECT group_concat(p.id) FROM @own_passages
+SELECT @gathered FROM @own_passages
 WHERE p.owner = :owner AND @passage_filter AND @filters
 
 -- name: unembedded
@@ -299,9 +302,12 @@ SELECT p.id FROM passages p
 WHERE p.id > max(0, (SELECT max(id) FROM passages) - 1000 * @per_message) AND p.owner = :owner AND p.start_at = 0 AND @says_something AND @passage_filter AND @filters
 ORDER BY p.id DESC LIMIT :limit
 
--- Without joins, and from covering indexes where they hold it: this is asked for hundreds at once.
 -- name: passages_by_id
-SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
+-- Without joins, from covering indexes where they hold it, and all in one value: this is asked for
+-- hundreds at once, and with each row that is fetched another thread may take its turn.
+SELECT json_group_array(json_array(p.id, p.kind,
+  CASE WHEN p.view_id IS NULL THEN p.id / @per_message WHEN p.kind = 'article' THEN p.id
+    ELSE p.view_id END, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
   p.self_reference, p.is_question,
   CASE WHEN p.view_id IS NOT NULL THEN (
     SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id)
@@ -312,7 +318,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
     SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
     LEFT JOIN chat_message_history m ON m.session_id = p.session_id AND m.message_id = v.message_id
     WHERE v.owner = :owner AND v.view = p.view_id) END,
-  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END
+  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END))
 FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (p.view_id IS NULL OR NOT EXISTS (
@@ -321,7 +327,7 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filt
 
 -- From the index alone: the passages asked for are one owner's, and no id is given out twice.
 -- name: existing_vectors
-SELECT passage FROM vectors WHERE passage IN (:passages*) AND embedder = :embedder
+SELECT group_concat(passage) FROM vectors WHERE passage IN (:passages*) AND embedder = :embedder
 
 -- name: unscrubbed
 SELECT forgets, since FROM unscrubbed
