@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -80,6 +80,18 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Pronouns:
+    """How a language speaks of people that were named before; see `pronouns.py`."""
+
+    begins: Pattern
+    mention: Pattern
+    others: Pattern  # people of whom nothing is known: they may be meant, too
+    kinds: Mapping[str, str]  # "sie" is "she"
+    shortened: Sequence[tuple[str, Pattern]]  # verbs, and what is left of them
+    places: frozenset[str]  # words before names that are no people's; none where nouns are capital
+
+
+@dataclass(frozen=True, slots=True)
 class Language:
     """The rules and patterns of one language."""
 
@@ -96,6 +108,7 @@ class Language:
     cues: Mapping[str, Pattern]
     rules: tuple[Rule, ...]
     rule_set: PatternSet
+    pronouns: Pronouns | None = None
 
     def objects_of(self, phrase: str, *, several: bool = False, place: bool = False) -> list[str]:
         """The things that a phrase names, cut short and clean: one or, with `several`, each.
@@ -174,6 +187,21 @@ def language(code: str) -> Language:
         cues=cues,
         rules=rules,
         rule_set=PatternSet(rule.pattern for rule in rules),
+        pronouns=_pronouns(written["pronouns"], parts) if "pronouns" in written else None,
+    )
+
+
+def _pronouns(written: Mapping[str, Any], parts: Mapping[str, str]) -> Pronouns:
+    def pattern(line: str) -> Pattern:
+        return _compiled(_filled(line, parts))
+
+    return Pronouns(
+        begins=pattern(written["begins"]),
+        mention=pattern(rf"(?:^|\W)(?P<person>{written['mention']})(?:\W|$)"),
+        others=pattern(whole_words(written["others"])),
+        kinds=written["kinds"],
+        shortened=[(verb, pattern(short)) for verb, short in written["shortened"].items()],
+        places=frozenset(written["places"].split()),
     )
 
 

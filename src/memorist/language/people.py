@@ -20,6 +20,11 @@ def naming_topics() -> dict[str, int]:
     }
 
 
+def names_someone(predicate: str) -> bool:
+    """Whether facts with this predicate tell the name of the user or of someone around them."""
+    return topic_of("user", predicate) in naming_topics()
+
+
 def names_user(predicate: str) -> bool:
     """Whether facts with this predicate tell the user's own name."""
     return naming_topics().get(topic_of("user", predicate)) == 0

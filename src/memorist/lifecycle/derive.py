@@ -32,6 +32,8 @@ from memorist.store.base import Store
 from memorist.store.jobs import ForegroundGate
 
 CONTEXT = 20  # messages before those of the jobs that are read too
+SAID_BEFORE = 3  # messages of the user that tell whom "she" means, and
+MAX_SAID_CHARS = 500  # of each
 MAX_MESSAGES = 50  # in one call of the model, and
 MAX_CHARS = 40_000
 
@@ -48,6 +50,13 @@ class SessionBatch:
     def before(self, seq: int, count: int) -> list[LogEntry]:
         """The last messages before a place."""
         return [entry for entry in self.entries if entry.seq < seq][-count:]
+
+    def said_before(self, entry: LogEntry) -> list[str]:
+        """What the user said last before a message of theirs."""
+        if entry.message.role != "user":
+            return []
+        own = [one for one in self.before(entry.seq, CONTEXT) if one.message.role == "user"]
+        return [one.message.text[-MAX_SAID_CHARS:] for one in own[-SAID_BEFORE:]]
 
 
 def trust_group(source: str) -> str:
@@ -150,7 +159,9 @@ class Deriver:
         for entry in () if self._extraction.model else entries:
             self._gate.wait()
             self._budget.start()
-            extracted += extract(entry.message, entry.source, self._budget.check)
+            extracted += extract(
+                entry.message, entry.source, self._budget.check, batch.said_before(entry)
+            )
             self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
         scores = {one.message.message_id: one.message.importance for one in batch.entries}

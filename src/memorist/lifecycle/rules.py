@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from memorist.language.lexicon import (
     without_rules,
 )
 from memorist.language.patterns import Pattern, PatternMatch
+from memorist.language.pronouns import named
 from memorist.language.text import (
     HIDDEN,
     LANGUAGES,
@@ -170,11 +171,15 @@ class Statement(NamedTuple):
 
 
 def extract(
-    message: Message, source: str = "user", check_time: Callable[[], None] = lambda: None
+    message: Message,
+    source: str = "user",
+    check_time: Callable[[], None] = lambda: None,
+    before: Sequence[str] = (),
 ) -> list[Candidate]:
     """The statements of a message that may become memories, without secrets and injections.
 
-    `check_time` is called before each sentence and may raise.
+    `check_time` is called before each sentence and may raise. `before` is what the user said last:
+    it tells whom "she" means.
     """
     text = message.content
     if message.role not in ("user", "assistant") or not isinstance(text, str):
@@ -184,7 +189,7 @@ def extract(
     groups = frozenset(KINDS) if message.role == "user" else _FROM_ASSISTANTS
     if not message.tells_general_facts:
         groups -= {"general"}
-    kept = _worth_keeping(normalize("NFC", text), groups, check_time)
+    kept = _worth_keeping(normalize("NFC", text), groups, check_time, before)
     trusted = is_trusted(source)
     safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
     made = (_candidate(sentence, message, source) for sentence in safe)
@@ -193,7 +198,7 @@ def extract(
 
 
 def _worth_keeping(
-    text: str, groups: frozenset[str], check_time: Callable[[], None]
+    text: str, groups: frozenset[str], check_time: Callable[[], None], before: Sequence[str]
 ) -> Iterator[Sentence]:
     """Each sentence that a rule matches, until the message begins to tell a story."""
     written = _PICTURES.sub("\n", without_pasted(text))
@@ -205,6 +210,7 @@ def _worth_keeping(
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
+    said = list(before)
     for sentence in _joined(sentences(written, abbreviations), languages):
         check_time()
         own = codes_of(sentence)  # where it is too short to say, the message's
@@ -213,9 +219,10 @@ def _worth_keeping(
         for rules in map(language, own):
             if rules.cues["frames"].search(plain(sentence)):
                 return
-            if found := _read(sentence, rules, groups):
+            if found := _read(named(sentence, said, rules), rules, groups):
                 yield found
                 break
+        said.append(sentence)
 
 
 def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
@@ -413,6 +420,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     if rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
     if near and near.start > statement.said_at and not statement.is_planned(match, near):
+        near = None
+    if rule.predicate == "related":  # "my sister Lena moved in May": not since then
         near = None
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:

@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from memorist.language.likeness import NUMBER, Clause, content_stems
-from memorist.language.people import names_user
+from memorist.language.people import names_someone, names_user
 from memorist.language.questions import asks_about_past
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
@@ -364,7 +364,12 @@ def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str
     successors: dict[str, set[str]] = {}
     for update in updates:
         best = holding[update.message_id]
-        others = (fit for predicate, fit in best.items() if predicate != update.predicate)
+        # "My sister Lena lives in …": that she is a sister is only asked about in so many words.
+        others = (
+            fit
+            for predicate, fit in best.items()
+            if predicate != update.predicate and (fit or not names_someone(predicate))
+        )
         most = max(others, default=-1)
         if not update.holds and (fits[update] > most or fits[update] == most > 0):
             successors.setdefault(update.message_id, set()).add(update.by or "")
