@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from memorist.config import Settings
+from tests.support.forked import run
 from tests.support.pages import ROOT, UNHURRIED, program
+from tests.support.program import printed
 
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -49,29 +51,19 @@ def test_the_ten_lines_of_the_readme_work(empty_home: dict[str, str], tmp_path: 
 )
 def test_a_page_prints_what_it_says(page: Path, empty_home: dict[str, str], tmp_path: Path) -> None:
     code, promised = program(page.read_text("utf-8"))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", UNHURRIED + code],
-        env=empty_home,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == promised or not promised
+    (script := tmp_path / "script" / "page.py").parent.mkdir()
+    script.write_text(UNHURRIED + code, "utf-8")
+    (folder := tmp_path / "folder").mkdir()
+    assert printed(script, folder, empty_home).splitlines() == promised or not promised
 
 
-def test_the_first_commands_work(empty_home: dict[str, str]) -> None:
+def test_the_first_commands_work(empty_home: dict[str, str], tmp_path: Path) -> None:
     page = (ROOT / "docs" / "install.md").read_text()
     commands = re.findall(r"^\$ (memorist [^#\n]*)", page, flags=re.MULTILINE)
     assert len(commands) == 4
-    outputs = [
-        subprocess.run(
-            shlex.split(command), env=empty_home, capture_output=True, text=True, check=True
-        ).stdout
-        for command in commands
-    ]
+    done = [run(tmp_path, shlex.split(it)[1:], b"", empty_home) for it in commands]
+    assert not any(it.returncode for it in done)
+    outputs = [it.stdout.decode() for it in done]
     assert "I moved to Berlin in March." in outputs[1]
     assert "I moved to Berlin in March." in outputs[2]
     assert "fails" not in outputs[3]

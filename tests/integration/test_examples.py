@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from tools.notebook import PAGE, notebook
 
 from tests.support.model_server import ModelServer
 from tests.support.pages import UNHURRIED
+from tests.support.program import printed
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PLACE = ("HOME", "XDG_DATA_HOME")
@@ -23,17 +22,7 @@ def run(name: str, home: Path, **environment: str) -> str:
     """What an example prints; a warning of Python's is an error here as well."""
     kept = {name: value for name, value in os.environ.items() if "MEMORIST" not in name}
     kept.pop("MODEL", None)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / name],
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=kept | dict.fromkeys(PLACE, str(home)) | environment,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed(EXAMPLES / name, home, kept | dict.fromkeys(PLACE, str(home)) | environment)
 
 
 def test_an_agent_with_memory_answers_on_tuesday_what_it_was_told_on_monday(tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ class Forked:
     `package.module:function` is what an installed script of the package's name calls.
 
     `ready` are the modules to have been imported when it begins, instead of the module's own; it
-    may have another folder, environment and stderr than ours, and a session of its own.
+    may have another folder, environment and stderr than ours, and a session of its own. If it is
+    `strict`, a warning is an error, as with `-W error`.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Forked:
         environment: Mapping[str, str] | None = None,
         stderr: int = 2,
         session: bool = False,
+        strict: bool = False,
     ) -> None:
         given, stdin = os.pipe()
         stdout, said = os.pipe()
@@ -85,7 +87,7 @@ class Forked:
         words = [str(it) for it in arguments]
         order = [module, words, list(ready), str(folder), environment, session]
         with _turn:
-            orders = _parent()
+            orders = _parent(strict)
             socket.send_fds(orders, [json.dumps(order).encode()], [given, said, stderr, told])
             self.pid = int(orders.recv(99))
         for number in (given, said, told):
@@ -135,9 +137,14 @@ class Forked:
 
 
 @functools.cache
-def _parent() -> socket.socket:
+def _parent(strict: bool) -> socket.socket:
     ours, its = socket.socketpair()
-    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    command = [
+        sys.executable,
+        *(["-W", "error"] if strict else []),
+        "-c",
+        f"from {__name__} import main; main()",
+    ]
     with its:
         parent = subprocess.Popen(command, cwd=ROOT, stdin=its.fileno())
 
@@ -198,10 +205,15 @@ def _warm_up() -> None:
     from memorist.language.dates import find_dates
     from memorist.language.lexicon import category_of
     from memorist.language.likeness import content_stems
+    from memorist.language.text import minilm_folder
+    from memorist.providers.minilm import _open_model
+    from memorist.providers.tokenizer import tokenizer_for
 
     find_dates("last May", datetime.now(UTC))
     category_of("so that the children need not read the words again")
     content_stems("the stop words")
+    tokenizer_for().count("tea")
+    _open_model(minilm_folder(), 1)
     assert threading.active_count() == 1
 
 
