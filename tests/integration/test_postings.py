@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memorist.records.memories import Add, MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.postgres import store as engine
@@ -144,6 +144,37 @@ def test_a_list_is_searched_in_any_part_of_its_words_lists(
                     ids += [item.id for item in page]
                     place_before = page[-1].created_at, page[-1].id
                 assert ids == (wanted[::-1] if newest_first else wanted), text
+
+
+def test_facts_have_words_of_their_own_also_those_of_the_tenth_schema(
+    postgres_url: str, connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = ADA.whole_user()
+    facts = [
+        Fact(scope=home, subject=f"teapot{n}", predicate="is", object="blue") for n in range(9)
+    ]
+    item = MemoryItem(scope=home, text="A blue lamp")
+    shipped = engine.MIGRATIONS
+    monkeypatch.setattr(engine, "MIGRATIONS", shipped[:10])
+    with PostgresStore(postgres_url) as store:
+        store.apply(home, [Add(item), *map(Add, facts[:4])])
+        place(connection, home)
+        store.apply(home, [*map(Add, facts[4:6])])
+    monkeypatch.setattr(engine, "MIGRATIONS", shipped)
+    with PostgresStore(postgres_url) as store:
+        for number in (6, 7, 8):
+            store.apply(home, [Add(facts[number])])
+            if number == 7:
+                place(connection, home)
+        assert store.facts(home, text="blue") == store.facts(home, text="teap") == facts
+        assert store.facts(home, text="teapot5 is bl") == [facts[5]]
+        assert store.facts(home, text="lamp") == []
+        assert store.items(home, text="blue") == [item]
+        for fact in facts:
+            store.forget(home, record_id=fact.id)
+        assert store.facts(home, text="teap") == []
+        store.forget(home, record_id=item.id)
+        assert held(connection, home) == 0
 
 
 def test_a_store_of_the_schema_before_is_found_by_its_words_by_old_and_new_servers(

@@ -204,10 +204,12 @@ class PostgresDb:
 
         forms = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
         asked = [*([f"={word}"] for word in words), *filter(None, [forms])]
+        turned = int(kind == "fact")  # the last bit of what finds facts alone
+        keys = [[_word_key(owner, word, 1) ^ turned for word in each] for each in asked]
         sign = -1 if newest_first else 1  # so that the places read later are the greater ones
         past, parts, found = sign * (VIEW_PLACES - past), FIRST_PARTS, list[int]()
         while past < LAST_PLACE and len(found) < most:
-            lists = self._places(owner, asked, sign, past, parts)
+            lists = self._places(owner, keys, sign, past, parts)
             known = min(end for _, end in lists)
             both = functools.reduce(np.intersect1d, [places for places, _ in lists])
             found += both[both <= known].tolist()
@@ -218,12 +220,11 @@ class PostgresDb:
         return [VIEW_PLACES - sign * place for place in found[:most]]
 
     def _places(
-        self, owner: str, asked: Sequence[Sequence[str]], sign: int, past: int, parts: int
+        self, owner: str, keys: Sequence[Sequence[int]], sign: int, past: int, parts: int
     ) -> list[tuple[Ids, int]]:
         """For any of some words each: places past one, and up to where these are all."""
         import numpy as np
 
-        keys = [[_word_key(owner, word, 1) for word in words] for words in asked]
         query = "view_places" if sign > 0 else "newest_view_places"
         named = {
             "keys": [*chain.from_iterable(keys)],
