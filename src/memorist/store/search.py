@@ -28,7 +28,7 @@ LISTS = ("kinds", "roles", "records", "categories", "tags")  # filters by listed
 READ_AT_ONCE = 16  # messages, to take passages from them
 MAX_LINKED = 5_000
 RARE = 300  # passages: a synonym in more of them says nothing
-FIRST_LOOK = 8  # times the limit is searched before all that a filter lets through
+FIRST_LOOKS = (2, 8)  # times the limit is searched before all that a filter lets through
 
 
 def match_text(
@@ -70,7 +70,8 @@ def match_text(
 
     read = sum(map(len, [*postings.values(), *of_synonyms.values()]))
     complete = len(postings) == len(wanted) and read <= bm25.CANDIDATES
-    return _within(db, scope, filters, find, limit, complete=complete)
+    # Once: how long the records are that were found moves their scores.
+    return _within(db, scope, filters, find, limit, FIRST_LOOKS[-1:], complete=complete)
 
 
 def _among(passages: Ids | None, allowed: Ids | None) -> Ids:
@@ -135,20 +136,21 @@ def _within(
     filters: Filters,
     find: Callable[[int, Ids | None], list[Found]],
     limit: int,
+    looks: Sequence[int] = FIRST_LOOKS,
     *,
     complete: bool = True,
 ) -> list[Found]:
     """The best passages in the scope that pass the filters.
 
     A first search takes more than the limit and drops what does not pass. Where too few are left,
-    or the scope is a session, a second one looks only at the passages that do.
+    or the scope is a session, a last one looks only at the passages that do.
     """
     if _is_all(scope, filters):
         return find(limit, None)
-    if scope.session is None:
-        first = find(FIRST_LOOK * limit, None)
+    for times in looks if scope.session is None else ():
+        first = find(times * limit, None)
         passing = _filtered(db, scope, filters, first)
-        if len(passing) >= limit or (complete and len(first) < FIRST_LOOK * limit):
+        if len(passing) >= limit or (complete and len(first) < times * limit):
             return passing[:limit]
     return find(limit, db.ids("allowed", **conditions(scope, filters)))
 
