@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.pq import TransactionStatus as _Status
 
 from memorist.errors import MessageError
-from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
+from memorist.language.text import LONGEST_START, PASSAGE_CHARS, beginnings, stems, term_stem
 from memorist.records.langchain import from_stored, to_stored
 from memorist.records.message import Message
 from memorist.records.query import Passage, Term
@@ -68,6 +68,7 @@ class PostgresDb:
         self._has_pgvector = pgvector
         self._indexes = indexes
         self._waiting: list[SentStatement] = []
+        self._counted: Callable[[], list[Row]] | None = None  # the owner's records
 
     def begin(self, level: str, query: str, **values: Any) -> None:
         """Begin a transaction with its first statement."""
@@ -158,6 +159,7 @@ class PostgresDb:
         self, owner: str, terms: Sequence[Term], *, every: bool = False
     ) -> dict[Term, Ids]:
         words, stems = ["".join(term) for term in terms], [term_stem(term) for term in terms]
+        self._counted = self._counted or self.later("count_records", owner=owner)
         most = EVERY_POSTING if every else MAX_POSTINGS
         lists = self._postings(owner, words, stems, most, most)
         # The terms that are left out occur nearly everywhere.
@@ -244,11 +246,14 @@ class PostgresDb:
         return lists
 
     def count_records(self, owner: str) -> int:
-        return int(self.rows("count_records", owner=owner)[0][0])
+        self._counted = self._counted or self.later("count_records", owner=owner)
+        return int(self._counted()[0][0])
 
     def lengths(self, owner: str, records: list[int]) -> list[int]:
-        known: dict[int, int] = dict(self.rows("record_lengths", owner=owner, records=records))
-        return [known.get(record, 0) for record in records]
+        first = [it * PASSAGES_PER_MESSAGE if it > 0 else it for it in records]
+        named = {"owner": owner, "passages": first, "short": PASSAGE_CHARS // 2}
+        known: dict[int, int] = dict(self.rows("record_lengths", **named))
+        return [known.get(passage, 0) for passage in first]
 
     def ids(self, query: str, **values: Any) -> Ids:
         return _ids(self.rows(query, **values)[0][0])

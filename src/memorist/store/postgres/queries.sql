@@ -287,15 +287,13 @@ SELECT coalesce((SELECT count FROM placed_messages WHERE owner = :owner), 0)
   + (SELECT count(*) FROM passage_words
      WHERE owner = :owner AND NOT placed AND id > 0 AND mod(id, @per_message) = 0)
 
--- A message from elsewhere whose length is not known counts as one of middling length.
 -- name: record_lengths
-SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
-  SELECT max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END
-    - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END) AS length
-  FROM passages p
-  WHERE p.owner = :owner AND p.id >= CASE WHEN k > 0 THEN k * @per_message ELSE k END
-    AND p.id < CASE WHEN k > 0 THEN k * @per_message + @per_message ELSE k + 1 END) l
-WHERE l.length IS NOT NULL
+-- By their first passages: only of one that is not short there may be more. A message from elsewhere
+-- whose length is not known counts as one of middling length.
+SELECT p.id, CASE WHEN p.id < 0 OR p.stop_at < :short THEN p.stop_at - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END
+  ELSE (SELECT max(CASE WHEN l.stop_at = 2147483647 THEN l.start_at + 200 ELSE l.stop_at END)
+    FROM passages l WHERE l.owner = :owner AND l.id >= p.id AND l.id < p.id + @per_message) END
+FROM passages p WHERE p.owner = :owner AND p.id IN (:passages*)
 
 -- name: @gathered
 array_send(array_agg(p.id))
@@ -415,10 +413,9 @@ ORDER BY part LIMIT :limit
 @nearest FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder AND NOT @is_coded @nearest_first
 
 -- name: nearest_of
--- One by one: before it has statistics, PostgreSQL would go through all vectors of the user.
-@nearest FROM unnest(CAST(:passages AS bigint[])) AS a (id), LATERAL (
-  SELECT passage, embedding FROM vectors
-  WHERE owner = :owner AND embedder = :embedder AND passage = a.id OFFSET 0) AS v @nearest_first
+-- Before it has statistics, PostgreSQL would take the embedder's index, and all vectors of the user.
+@nearest FROM vectors v
+WHERE v.owner = :owner AND v.embedder || '' = :embedder AND v.passage IN (:passages*) @nearest_first
 
 -- name: facts_of_topics
 -- Topic by topic, or all facts of the user are read.
