@@ -37,7 +37,7 @@ Filter = dict[str, Any]
 def _items(scope: Scope) -> list[MemoryItem]:
     chance = random.Random(7)
     items = []
-    for number in range(80):
+    for number in range(48):
         at = NOW - timedelta(days=number // 2)  # two share each moment
         items.append(
             MemoryItem(
@@ -132,7 +132,7 @@ class ListConformance:
                 known_from=NOW - timedelta(days=10 + number // 2),
                 valid_to=chance.choice(ends),
             )
-            for number in range(60)
+            for number in range(40)
         ]
         store.apply(whole, [Add(fact) for fact in facts])
         store.apply(whole, [Retract(id=fact.id, at=NOW) for fact in facts[::7]])
@@ -222,16 +222,16 @@ class ListConformance:
             MemoryItem(
                 scope=whole,
                 text=f"Ada keeps tea in box{number:03}. {'And more tea. ' * (number % 7 * 40)}",
-                tags=("rare",) if number % 50 == 7 else (),
+                tags=("rare",) if number % 40 == 7 else (),
                 created_at=NOW - timedelta(chance.randint(0, 99)),
             )
-            for number in range(300)
+            for number in range(120)
         ]
         facts = [
             Fact(scope=whole, subject="Ada", predicate="drinks", object=f"tea {number}")
-            for number in range(100)
+            for number in range(40)
         ]
-        for start in range(0, 300, 30):
+        for start in range(0, 120, 30):
             beside = facts[start // 3 : start // 3 + 10]
             store.apply(whole, [*map(Add, items[start : start + 30]), *map(Add, beside)])
         for newest_first, max_bytes, rare in product((False, True), (None, 1), (False, True)):
@@ -244,7 +244,7 @@ class ListConformance:
             found_facts = walk(paged(told), lambda it: (it.known_from, it.id), 7)
             known = [fact.id for fact in facts]
             assert [it.id for it in found_facts] == (known[::-1] if newest_first else known)
-        assert len(store.items(whole, text="tea")) == 300
+        assert len(store.items(whole, text="tea")) == 120
         place = items[3].created_at, items[3].id
         store.forget(whole, record_id=items[3].id)
         with pytest.raises(InvalidError, match="begin it again"):
