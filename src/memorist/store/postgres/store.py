@@ -42,7 +42,7 @@ Pool = psycopg_pool.ConnectionPool[WatchedConnection]
 
 MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
-MUCH_LESS = 0.7  # of the time that a statement was given: then the next is given less
+OTHER_TIME = 0.3  # more or less of it than a statement was given: then the server is told
 _LEAST_MS = 100  # that a statement is given, however late it is
 _IDLE = "60s"  # after which the server ends a transaction whose process stands still
 _OPENING_SECONDS = 2.0  # for which a server is looked for that was never reached
@@ -93,7 +93,7 @@ class SharedRead:
             if self._db is None:
                 begun = self._engine._begun(self.owner, left_ms, "begin_reading", SNAPSHOT)
                 self._db, self._bound_ms = self._open.enter_context(begun), left_ms
-            elif left_ms < self._bound_ms * MUCH_LESS:
+            elif abs(left_ms - self._bound_ms) > self._bound_ms * OTHER_TIME:
                 self._db.later("set_time_left", left_ms=str(left_ms))
                 self._bound_ms = left_ms
             return work(self._db)
