@@ -80,7 +80,7 @@ def test_a_recall_takes_few_round_trips(postgres_url: str, trips: list[list[str]
             if not any("jobs" in sql or "memorist_writes" in sql for sql in trip)
         ]
     assert sum(trip[0].startswith("BEGIN") for trip in reads) <= 4
-    assert len(reads) <= 18
+    assert len(reads) <= 17
 
 
 def test_a_late_read_is_stopped_and_the_next_one_works(
