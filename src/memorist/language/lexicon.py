@@ -72,6 +72,8 @@ class Rule:
     object: str | None = None
     ends: bool = False
     off: bool = False  # says that a plan will come to nothing
+    gone: bool = False  # says that a thing is gone, whatever it was
+    beside: bool = False  # a figure that may be one of several: "a meeting on Monday"
     dated: bool = False  # worth nothing without its date
     today: bool = False  # worth keeping for the rest of the day
     standing: bool = False  # an instruction that holds for ever, though it is put as a request
@@ -103,6 +105,7 @@ class Language:
     places: Pattern
     joins: Pattern
     nothing: frozenset[str]
+    common: frozenset[str]  # words that no thing is called
     relations: Mapping[str, str]
     favourites: Mapping[str, str]
     cues: Mapping[str, Pattern]
@@ -182,6 +185,7 @@ def language(code: str) -> Language:
         places=pattern(written["stops"], written["places"]),
         joins=Pattern(rf"\s*[,，、]\s*(?:{join})?|{space}{join}", ignore_case=True),
         nothing=frozenset(written["nothing"].split()),
+        common=frozenset(map(plain, stop_words("grammar", codes=(code,)))),
         relations=relations,
         favourites=_names(written["favourites"]),
         cues=cues,

@@ -187,6 +187,14 @@ def is_same_task(planned: str, done: str) -> bool:
     return bool(shared) and count >= max(min(_MIN_WORDS, fewest), SAME_TASK * fewest)
 
 
+def is_same_thing(one: str, two: str) -> bool:
+    """Whether two figures may be of one thing: of a "day rate" and a rate, no "heart rate"."""
+    if not (one.endswith(")") and two.endswith(")")):
+        return True
+    first, second = (set(it[it.rfind("(") :].strip("()").split()) for it in (one, two))
+    return first <= second or second <= first
+
+
 def _task_words(text: str) -> set[str]:
     return {*stems(text)} - _function_words()
 

@@ -31,6 +31,7 @@ from memorist.store.base import Store
 MOST_SIMILAR = 12  # memories that a candidate is compared with
 MOST_WORDS = 40
 MOST_PLANS = 200  # the newest: nearly all that people say they have done is compared with them
+MOST_GONE = 10  # facts that name a thing which is gone
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 R = TypeVar("R", bound=MemoryItem | Fact)
 
@@ -64,6 +65,7 @@ def neighbours_of(
     topics = {
         (subject, claim.predicate): None
         for claim in candidate.claims
+        if not claim.gone
         for subject in people.same(claim.subject)
     }
     facts = [
@@ -77,6 +79,10 @@ def neighbours_of(
             limit=MOST_PLANS if predicate in PLANS else None,
         )
     ]
+    for claim in candidate.claims:
+        if claim.gone:
+            at = candidate.said_at
+            facts += store.facts(home, text=claim.object, valid_at=at, limit=MOST_GONE)
     items = similar_memories(store, home, candidate.text, candidate.said_at)
     if candidate.corrects and candidate.instead:
         facts += all_facts(store, home, valid_at=candidate.said_at)

@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.language.dates import find_dates
-from memorist.language.likeness import alike, contains, is_same_task
+from memorist.language.likeness import alike, contains, is_same_task, is_same_thing
 from memorist.language.patterns import Pattern, escape
+from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
@@ -41,6 +42,7 @@ from memorist.records.memories import (
     Restore,
     Retract,
     Supersede,
+    plain_text,
     topic_of,
 )
 from memorist.records.message import Job, trust_of
@@ -254,11 +256,21 @@ def _claims(
         facts = after(facts, changes)
         yield from changes
     for claim in candidate.claims:
-        if claim.off:
+        if claim.gone:
+            changes = _gone(claim, facts, candidate)
+            facts = after(facts, changes)
+            yield from changes
+        if claim.off or claim.gone:
             continue
         subjects = neighbours.people.same(claim.subject)
         topics = {topic_of(subject, claim.predicate) for subject in subjects}
-        rivals = [fact for fact in facts if fact.topic in topics and fact.known_to is None]
+        rivals = [
+            fact
+            for fact in facts
+            if fact.topic in topics
+            and fact.known_to is None
+            and is_same_thing(fact.object, claim.object)
+        ]
         new = _fact(claim, candidate, scope, now, memory)
         changes = resolve_claim(claim, rivals, candidate, new)
         facts = after(facts, changes)
@@ -299,6 +311,8 @@ def resolve_claim(
     if later := [fact for fact in rivals if replaces and _follows(fact, since, candidate)]:
         return _inserted(new, since, candidate, rivals, later)
     holding = [fact for fact in compared if fact.valid_to is None]
+    if replaces and not is_single_valued(claim.predicate):  # of several meetings, the last
+        holding = sorted(holding, key=_said_at)[-1:]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []
     if candidate.corrects and holding:
@@ -371,6 +385,21 @@ def _is_off(claim: Claim, fact: Fact) -> bool:
     if claim.object == ANY:
         return claim.predicate not in PLANS  # other plans stay
     return is_same_task(fact.object, claim.object)
+
+
+def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Change]:
+    """The end of what is known of a thing that is gone, if that is one fact."""
+    named = plain_text(claim.object).split()
+    meant = [
+        fact
+        for fact in facts
+        if fact.predicate not in PLANS
+        and not names_someone(fact.predicate)
+        and fact.holds(candidate.said_at)
+        and {*named} <= {*plain_text(fact.object).split()}
+    ]
+    is_clear = len({fact.id for fact in meant}) == 1
+    return _ended(meant, candidate.said_at, candidate) if is_clear else []
 
 
 def _is_planned(fact: Fact, candidate: Candidate) -> bool:

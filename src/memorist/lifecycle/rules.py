@@ -52,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
     "event": "episode",
     "plan": "episode",
     "error": "episode",
+    "figure": "fact",  # a number, time or day of something: a fact, no memory of its own
     "done": "episode",  # only ends a plan: it is no memory of its own
 }
 _CATEGORIES = {
@@ -66,6 +67,7 @@ _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _STATEMENT_EDGES = " ,;:—–-，；：、(（"
 _FILLER_CHARS = 6  # before what a clause begins with: "haha"
 _REMARK_CHARS = 20  # of a clause that only comments on another
+_NO_MEMORIES = frozenset(("figure", "done"))
 _OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
 _DONE_TOO = _OWN | {"decision", "project", "event"}
 _ENDS_AT_PLACES = frozenset(
@@ -122,7 +124,7 @@ class Statement(NamedTuple):
         read = [
             self.clauses.around(*match.parts.span())
             for match in matches
-            if not match.rule.alone and match.rule.group not in ("relation", "done")
+            if not match.rule.alone and match.rule.group not in ("relation", "figure", "done")
         ]
         return [
             match
@@ -137,7 +139,9 @@ class Statement(NamedTuple):
         return [
             match
             for match in matches
-            if match.rule.off or all(_distance(span, match.parts.span()) > 0 for span in read)
+            if match.rule.off
+            or match.rule.gone
+            or all(_distance(span, match.parts.span()) > 0 for span in read)
         ]
 
     def is_about_other(self, match: RuleMatch) -> bool:
@@ -164,6 +168,16 @@ class Statement(NamedTuple):
         said = self.clauses.text[first : max(end, day.place[0])]
         led = self.clauses.text[max(first, day.place[0] - _LEAD_CHARS) : day.place[1]]
         return bool(cues["from"].search(led)) or not cues["states"].search(said)
+
+    def dates_claim(self, match: RuleMatch, day: DateSpan) -> bool:
+        """Whether a date is when a claim began: a sister is one before, a figure may be a date."""
+        if match.rule.predicate == "related":
+            return False
+        if match.rule.group != "figure":
+            return True
+        led = self.clauses.text[max(0, day.place[0] - _LEAD_CHARS) : day.place[1]]
+        apart = _distance(match.parts.span("object"), day.place) > 0
+        return apart and bool(match.language.cues["from"].search(led))
 
     def part(self, match: RuleMatch, name: str) -> str:
         """A part of a match, as it was written."""
@@ -332,7 +346,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
     spans = statement.dates(group)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
-    text = "" if group == "done" else statement.told(meaningful)
+    text = "" if group in _NO_MEMORIES else statement.told(meaningful)
     category = _CATEGORIES.get(group, "knowledge")
     claims = dict.fromkeys(claim for match in meaningful for claim in claims_of(match, statement))
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
@@ -415,13 +429,14 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     rule, spans = match.rule, statement.dates(match.rule.group)
     if rule.predicate is None:
         return []
+    is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
     near = min(spans, key=lambda span: _distance(span.place, match.parts.span()), default=None)
     if rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
     if near and near.start > statement.said_at and not statement.is_planned(match, near):
         near = None
-    if rule.predicate == "related":  # "my sister Lena moved in May": not since then
+    if near and not statement.dates_claim(match, near):
         near = None
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
@@ -430,14 +445,21 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             predicate=predicate,
             object=thing,
             valid_from=near.start if near and predicate not in _DATES else statement.said_at,
-            single=is_single_valued(predicate),
+            single=is_figure or is_single_valued(predicate),
             ends=ends or rule.off,
             off=rule.off,
+            gone=rule.gone,
         )
 
     unless = rule.unless
     things = _objects(match, statement, predicate, spans)
     things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
+    if match.parts.groupdict().get("topic") and rule.group == "figure":
+        of = statement.part(match, "topic").lower()
+        if not match.language.common.isdisjoint(plain(of).split()):
+            return []
+        if " " in of:  # "£320 (day rate)": other rates are other matters
+            things = [f"{thing} ({of})" for thing in things]
     ended: tuple[str, ...] = PLANS if rule.ends and predicate in PLANS else (predicate,)
     if rule.off:
         ended = (*PLANS, *_PLANNED) if predicate in PLANS else (*PLANS, predicate)
@@ -460,6 +482,8 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
     predicate = str(match.rule.predicate)
     if topic := parts.get("topic"):
         named = language.favourites.get(topic.lower(), topic.lower())
+        if match.rule.group == "figure":
+            named = named.split()[-1]
         predicate = predicate.replace("{topic}", named)
     relation = language.relations.get((parts.get("relation") or "").lower())
     if predicate == "related":  # "my wife is Anna" tells of the speaker, not of the wife

@@ -153,7 +153,8 @@ class Claim:
 
     `single` if one object holds at a time (a home), not several (a liking); None leaves that to
     the predicate. `ends` if the message says that it holds no longer, `off` that what was planned
-    will not be: the object is then words of the plan, or `ANY`.
+    will not be: the object is then words of the plan, or `ANY`. `gone` if it ends whatever is known
+    of a thing of that name.
     """
 
     subject: str
@@ -164,6 +165,7 @@ class Claim:
     single: bool | None = None
     ends: bool = False
     off: bool = False
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
