@@ -480,7 +480,7 @@ class Memories(MemoryPart):
 
     def undo(self, id: str, *, user: str) -> List[Change]:
         """Take back the last change of a memory or a fact; return what that changed."""
-        from memorist.lifecycle.reconcile import undone
+        from memorist.lifecycle.undoing import undone
 
         scope = self._scope(user)
         changes = undone(self._store, scope, id, self._runtime.clock())

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from memorist.errors import ConflictError
 from memorist.language.text import single_valued_predicates
 from memorist.lifecycle.neighbours import Neighbours, applied_to, neighbours_of
-from memorist.lifecycle.reconcile import keep, reconcile, undo
+from memorist.lifecycle.reconcile import keep, reconcile
 from memorist.lifecycle.settings import DEFAULT_POLICY
+from memorist.lifecycle.undoing import undo
 from memorist.records.memories import (
     Add,
     Candidate,

@@ -28,7 +28,6 @@ from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
     ANY,
     CORRECTED,
-    EDITED,
     FIRST,
     PLANS,
     Add,
@@ -162,37 +161,6 @@ def is_echo(candidate: Candidate, neighbours: Neighbours, policy: Policy = DEFAU
     own = [item for item in neighbours.items if item.sources and item.sources == candidate.sources]
     texts = (*neighbours.texts, *(item.text for item in neighbours.items if item not in own))
     return any(contains(candidate.text, text) >= policy.echo for text in texts)
-
-
-def undo(
-    record: MemoryItem | Fact, replaced: Sequence[MemoryItem | Fact], now: datetime
-) -> list[Change]:
-    """The changes that undo the last one: restore what ended, retract what took its place."""
-    if has_ended(record):
-        by = [record.superseded_by] if record.superseded_by is not None else []
-        alone = record.reason == EDITED
-        retracted = [Retract(id=id_, reason="undone", at=now, alone=alone) for id_ in by]
-        return [*retracted, Restore(id=record.id, reason="undone")]
-    ended = [old for old in replaced if has_ended(old)] or replaced[-1:]
-    by_id, alone = ended[-1].id if ended else None, any(old.reason == EDITED for old in ended)
-    facts = [old for old in ended if isinstance(old, Fact)]
-    days = [old.valid_from for old in facts if old.reason == OFF and old.valid_from]
-    return [
-        Retract(id=record.id, reason="undone", at=now, by=by_id, alone=alone),
-        *(Restore(id=old.id, reason="undone") for old in ended),
-        *(  # what a plan was to end is to end again
-            Expire(id=old.id, at=day, reason=NEWER, planned=True)
-            for day in days[:1]
-            for old in facts
-            if old.reason != OFF
-        ),
-    ]
-
-
-def has_ended(record: MemoryItem | Fact) -> bool:
-    """Whether a change ended a record; a fact that was stated with its end has not ended."""
-    taken_back = isinstance(record, Fact) and record.known_to is not None
-    return taken_back or record.ended_at is not None
 
 
 def derived_id(kind: str, sources: Sequence[str], *parts: str) -> str:
@@ -584,30 +552,3 @@ def apply_changes(
             continue
         return changes
     raise ConflictError("this user's memories keep changing; try again later")
-
-
-def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
-    """The changes that undo the last thing that happened to a fact, or to a memory's facts."""
-    changes: list[Change] = []
-    known = store.records(scope, [id_])
-    if not known:
-        raise NotFoundError("no memory or fact with this id for this user")
-    replaced = [known[0], *store.superseded_by(scope, id_)]
-    corrected = any(isinstance(one, MemoryItem) and one.reason == CORRECTED for one in replaced)
-    records = known if corrected else facts_of(store, scope, known[0]) or known
-    for one in records:
-        successors = store.records(scope, [one.superseded_by] if one.superseded_by else [])
-        if has_ended(one) and any(successor.superseded_by for successor in successors):
-            raise ConflictError("what replaced it was replaced itself; undo that first")
-        changes += undo(one, store.superseded_by(scope, one.id), now)
-    return changes
-
-
-def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact]:
-    """The facts that a memory states: those that hold, or those that ended with it."""
-    if isinstance(record, Fact):
-        return []
-    stated = store.stated_by(scope, record.id)
-    if record.ended_at is not None:
-        return [fact for fact in stated if record.ended_with(fact)]
-    return [fact for fact in stated if not has_ended(fact)]
