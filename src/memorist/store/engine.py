@@ -103,8 +103,7 @@ class Db(Protocol):
         """The passages of memories or facts that hold all these stems, and the last word.
 
         Of that, the first form is the beginning, and each of the others is a stem. They are those
-        past a passage, in order; the newest have the lowest ids. Of words that occur nearly
-        everywhere, some may be left out.
+        past a passage, in order; the newest have the lowest ids.
         """
 
     def count_records(self, owner: str) -> int:
