@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.asking import Answer, Clock, ask, ask_all, ask_shuffled, catch_up, fill
+from benchmarks.changes import Changes
 from benchmarks.dataset import Dataset, NoDataError, Question, stratified
 from benchmarks.embedding import EMBEDDERS, CachedEmbedder, make_embedder
 from benchmarks.locomo import Locomo
@@ -40,6 +41,7 @@ LOADERS: dict[str, Callable[[Path], Dataset]] = {
     "locomo": Locomo.load,
     "longmemeval": LongMemEval.load,
     "technical": Technical.load,
+    "changes": Changes.load,
 }
 
 

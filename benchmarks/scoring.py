@@ -95,6 +95,17 @@ def score_updates(question: Question, found: Sequence[Retrieved]) -> Scores | No
     return {"newer first": float(first in newer)}
 
 
+def score_changes(question: Question, found: Sequence[Retrieved]) -> Scores:
+    """Whether what holds is found, and stands above what it took the place of."""
+    ranked, newest = [one.id for one in found], question.newest_turns
+    first = next((id_ for id_ in ranked if id_ in question.turns), None)
+    return {
+        "first": any_at(1, ranked, newest),
+        **{f"in {k}": any_at(k, ranked, newest) for k in (3, 10)},
+        "above older": float(first in newest),
+    }
+
+
 SCHEMES = {
     "locomo": (
         Scheme("LoCoMo", score_locomo, ("categories 1–4", lambda kind: not kind.startswith("5"))),
@@ -105,6 +116,7 @@ SCHEMES = {
         Scheme("LongMemEval updates", score_updates, ("all", lambda kind: True)),
     ),
     "technical": (Scheme("technical", score_locomo, ("all", lambda kind: True)),),
+    "changes": (Scheme("changes", score_changes, ("all", lambda kind: True)),),
 }
 
 

@@ -32,6 +32,10 @@ HEADLINES = (
     Headline("LongMemEval updates", "all", "newer first", None, 0.75),
     Headline("technical", "all", "R@10", None, None),
     Headline("technical", "all", "nDCG@10", None, None),
+    Headline("changes", "changed", "first", None, None),
+    Headline("changes", "changed", "in 3", None, None),
+    Headline("changes", "changed", "above older", None, None),
+    Headline("changes", "unchanged", "in 3", None, None),
 )
 
 Means = dict[Headline, Row]
