@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 install = sh -c '$(BIN)/uv pip install --python $(BIN)/python $(1) || $(PIP) install $(1)'
 MINILM := packages/memorist-minilm
 ADAPTERS := packages/memorist-adapters
-WEIGHTS := $(MINILM)/dist/memorist_minilm-0.2.0-py3-none-any.whl
+WEIGHTS := $(MINILM)/dist/memorist_minilm-0.3.0-py3-none-any.whl
 # One more than there are cores: tests of crashes and servers wait a good deal.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 5))')
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
@@ -126,7 +126,7 @@ $(BIN)/python:
 
 # The weights: fetched by hash and converted in an environment that pip makes and throws away, and
 # in place only when they are whole.
-$(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt *.npz src/*/*.py)) | $(BIN)/python
+$(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt *.npz *.npy src/*/*.py)) | $(BIN)/python
 	@$(STEP) 2/$(STEPS) "The weights of the local embedder, fetched by hash and converted" "2 minutes" -- \
 		sh -c '$(BIN)/uv build --wheel -o $(MINILM)/build $(MINILM) || $(PIP) wheel --no-deps -w $(MINILM)/build ./$(MINILM)'
 	@mkdir -p $(@D)

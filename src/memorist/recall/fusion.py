@@ -389,10 +389,10 @@ class Curves(NamedTuple):
 
 
 CURVES: Mapping[str, Curves] = {
-    "memorist-minilm-1/int8": Curves(
+    "memorist-minilm-2/int8": Curves(
         (-8.449, 14.049, 6.545, -0.807, -4.203, 3.227), (-3.032, 5.477, -3.979, -0.751)
     ),
-    "memorist-static-1/256": Curves(
+    "memorist-static-2/256": Curves(
         (-6.885, 4.114, 8.542, -0.545, -3.796, 3.679), (-3.352, 5.257, -3.628, -0.698)
     ),
     WORDS_ALONE: Curves(

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from memorist_training.corpus import read_corpus, split
+from memorist_training.corpus import CHANGES, read_corpus, read_stories, split
 from memorist_training.prepare import PACKAGE, prepare
 
 
 def main() -> None:
-    """Prepare, train, measure and write the adapter."""
+    """Prepare, train, measure, and write the adapter and the head that tells updates."""
     options = parser().parse_args()
     if not options.prepared.exists():
         prepare(options.prepared)
@@ -23,32 +23,39 @@ def main() -> None:
         return
     from memorist_training.fit import Recipe, fit, read_prepared
     from memorist_training.heads import TASKS, accuracy, fit_head
-    from memorist_training.measure import retrieval
+    from memorist_training.measure import retrieval, stories_found
     from memorist_training.model import AdaptedMiniLM
+    from memorist_training.updates import fit_updates, measure_updates
 
     pieces, base = read_prepared(options.prepared)
     kept, held_out = split(read_corpus())
+    stories, changes = read_stories(), read_stories(CHANGES)
     given = dict(one.split("=") for one in options.recipe)
     kinds = {it.name: type(it.default) for it in fields(Recipe)}
     recipe = replace(Recipe(), **{name: kinds[name](value) for name, value in given.items()})
     figures: dict[str, object] = {}
     for seed in options.seeds:
-        model = fit(kept, pieces, base, replace(recipe, seed=seed))
+        model = fit(kept, stories, pieces, base, replace(recipe, seed=seed))
         figures[f"seed {seed}"] = {
             "messages": retrieval(model, held_out, pieces),
             "statements": retrieval(model, held_out, pieces, statements=True),
+            "stories": stories_found(model, changes, pieces),
         }
         print(json.dumps({seed: figures[f"seed {seed}"]}), file=sys.stderr)
         if seed == options.seeds[0]:
             factors = {name: it.astype(np.float16) for name, it in model.adapter_factors().items()}
             np.savez_compressed(options.out, **factors)
+            head = fit_updates(model, stories, pieces)
+            np.save(options.updates, head.numpy())
+            figures["updates"] = measure_updates(model, head, changes, pieces)
             for name, make in TASKS.items():
-                head = fit_head(make(model, kept, pieces), hidden=64)
-                figures[name] = accuracy(head, make(model, held_out, pieces))
+                small = fit_head(make(model, kept, pieces), hidden=64)
+                figures[name] = accuracy(small, make(model, held_out, pieces))
     untrained = AdaptedMiniLM(base, rank=1, strength=0.0)
     figures["base"] = {
         "messages": retrieval(untrained, held_out, pieces),
         "statements": retrieval(untrained, held_out, pieces, statements=True),
+        "stories": stories_found(untrained, changes, pieces),
     }
     print(json.dumps(figures, indent=1))
 
@@ -61,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--prepared", type=Path, default=Path("prepared.npz"))
     made.add_argument("--prepare-only", action="store_true")
     made.add_argument("--out", type=Path, default=PACKAGE / "adapter.npz")
+    made.add_argument("--updates", type=Path, default=PACKAGE / "updates.npy")
     return made
 
 

@@ -1,4 +1,4 @@
-"""The corpus: what people said, questions that ask for it, and what only resembles it."""
+"""The corpus: what people said, questions that ask for it, what only resembles it; stories."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CORPUS = Path(__file__).parents[1] / "corpus"
+STORIES = Path(__file__).parents[1] / "stories"
+CHANGES = Path(__file__).parents[4] / "benchmarks/changes"  # stories to measure on
 HELD_OUT = ("en-16", "en-26", "en-36", "en-40", "es-02")  # writers that training never sees
 RELATIONS = ("same", "updates", "unrelated")
 CATEGORIES = (
@@ -68,3 +70,59 @@ def texts_of(example: Example) -> list[str]:
     """All the texts of an example."""
     others = [text for _, text in example.pairs]
     return [example.text, example.statement, *example.questions, *example.negatives, *others]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryQuestion:
+    """A question, the messages that answer it, and those that did so before something changed."""
+
+    text: str
+    answers: tuple[int, ...]
+    older: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What one person says over some months, oldest first, and questions about it."""
+
+    messages: tuple[str, ...]
+    questions: tuple[StoryQuestion, ...]
+
+    @property
+    def updates(self) -> frozenset[tuple[int, int]]:
+        """The places of an older and a newer message, for all that changed."""
+        return frozenset(
+            (older, newer) for it in self.questions for older in it.older for newer in it.answers
+        )
+
+
+def read_stories(folder: Path = STORIES) -> list[Story]:
+    """The stories of a folder, in the order of their files."""
+    return [_story(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.jsonl"))]
+
+
+def _story(lines: str) -> Story:
+    rows = [json.loads(line) for line in lines.splitlines()]
+    said = [row for row in rows if "text" in row and row.get("role", "user") == "user"]
+    places = {row["id"]: place for place, row in enumerate(said)}
+
+    def placed(ids: list[str]) -> tuple[int, ...]:
+        return tuple(places[id_] for id_ in ids)
+
+    return Story(
+        messages=tuple(row["text"] for row in said),
+        questions=tuple(
+            StoryQuestion(
+                text=row["question"],
+                answers=placed(row["newer"] if "newer" in row else row["answer"]),
+                older=placed(row.get("older", [])),
+            )
+            for row in rows
+            if "question" in row
+        ),
+    )
+
+
+def texts_of_story(story: Story) -> list[str]:
+    """All the texts of a story."""
+    return [*story.messages, *(question.text for question in story.questions)]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from memorist_training.corpus import Example
+from memorist_training.corpus import Example, Story
 from memorist_training.model import AdaptedMiniLM
 from memorist_training.prepare import anchors
 
@@ -31,7 +31,8 @@ class Recipe:
     same person said elsewhere is what a question is most easily mistaken about. `statement` is
     how much the part that matters counts beside the whole message, `reworded` how often a later
     statement of the same matter stands in for it, and `drift` what it costs that a technical
-    text moves.
+    text moves. With each batch come `told` stories, whose loss counts `stories`; in them a message
+    that is overtaken answers a question `older` times as well.
     """
 
     seed: int = 1
@@ -46,6 +47,9 @@ class Recipe:
     reworded: float = 0.0
     drift: float = 1.0
     drifting: int = 16
+    stories: float = 0.35
+    told: int = 6
+    older: float = 0.6
 
 
 def read_prepared(file: Path) -> tuple[Pieces, dict[str, np.ndarray]]:
@@ -58,7 +62,11 @@ def read_prepared(file: Path) -> tuple[Pieces, dict[str, np.ndarray]]:
 
 
 def fit(
-    examples: Sequence[Example], pieces: Pieces, base: Mapping[str, np.ndarray], recipe: Recipe
+    examples: Sequence[Example],
+    stories: Sequence[Story],
+    pieces: Pieces,
+    base: Mapping[str, np.ndarray],
+    recipe: Recipe,
 ) -> AdaptedMiniLM:
     """A model with an adapter trained by the recipe; the same one for the same seed and machine."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or sums vary from run to run
@@ -77,6 +85,7 @@ def fit(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, recipe.rate, total_steps=steps + 1, pct_start=0.1
     )
+    told = _told(stories, recipe, chance)
     for batches in epochs:
         for batch in batches:
             some = chance.sample(range(len(fixed)), recipe.drifting)
@@ -84,6 +93,7 @@ def fit(
             vectors = model([pieces[text] for text in [*texts, *(fixed[it] for it in some)]])
             moved = 1 - (vectors[len(texts) :] * targets[some]).sum(dim=1)
             loss = answer_loss(vectors[: len(texts)], batch, recipe) + recipe.drift * moved.mean()
+            loss = loss + recipe.stories * story_loss(model, next(told), pieces, recipe)
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.adapter.parameters(), 1.0)
@@ -138,6 +148,38 @@ def answer_loss(vectors: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
         scores = torch.cat([right, wrong], dim=1) * recipe.sharpness
         total = total + weight * cross_entropy(scores, target)
     return total / (1 + recipe.statement)
+
+
+def _told(stories: Sequence[Story], recipe: Recipe, chance: random.Random) -> Iterator[list[Story]]:
+    """A few stories at a time, each once before any comes again."""
+    deck: list[Story] = []
+    while True:
+        if len(deck) < recipe.told:
+            deck = list(stories)
+            chance.shuffle(deck)
+        yield [deck.pop() for _ in range(recipe.told)]
+
+
+def story_loss(
+    model: AdaptedMiniLM, stories: Sequence[Story], pieces: Pieces, recipe: Recipe
+) -> Tensor:
+    """How far each question is from picking what answers it out of all that the people said."""
+    messages = [text for story in stories for text in story.messages]
+    asked = [question for story in stories for question in story.questions]
+    vectors = model([pieces[text] for text in [*messages, *(it.text for it in asked)]])
+    scores = vectors[len(messages) :] @ vectors[: len(messages)].T * recipe.sharpness
+    right = torch.zeros(len(asked), len(messages))
+    row = first = 0
+    for story in stories:
+        for question in story.questions:
+            right[row, [first + place for place in question.older]] = recipe.older
+            right[row, [first + place for place in question.answers]] = 1.0
+            row += 1
+        first += len(story.messages)
+    right = right.to(scores.device)
+    wrong = scores.masked_fill(right > 0, -1e4).logsumexp(dim=1, keepdim=True)
+    missed = torch.logaddexp(wrong, scores) - scores
+    return (missed * right).sum() / right.sum()
 
 
 def _statement(example: Example, recipe: Recipe, chance: random.Random) -> str:

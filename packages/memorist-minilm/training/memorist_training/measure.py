@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from memorist_training.corpus import Example
+from memorist_training.corpus import Example, Story
 from memorist_training.fit import Pieces
 from memorist_training.model import AdaptedMiniLM
 
@@ -37,3 +37,21 @@ def retrieval(
             recalls["R@10"].append(sum(hits) / len(right))
             recalls["nDCG@10"].append(gain / ideal)
     return {name: sum(values) / len(values) for name, values in recalls.items()}
+
+
+def stories_found(
+    model: AdaptedMiniLM, stories: Sequence[Story], pieces: Pieces
+) -> dict[str, float]:
+    """How often an answer is the first of a person's messages, or among the first three."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for story in stories:
+        with torch.no_grad():
+            said = model([pieces[text] for text in story.messages])
+            asked = model([pieces[question.text] for question in story.questions])
+        order = (asked @ said.T).argsort(dim=1, descending=True).tolist()
+        for question, places in zip(story.questions, order, strict=True):
+            kind = "changed" if question.older else "unchanged"
+            first = min(places.index(answer) for answer in question.answers)
+            found[f"{kind} first"].append(first < 1)
+            found[f"{kind} in 3"].append(first < 3)
+    return {name: sum(values) / len(values) for name, values in found.items()}

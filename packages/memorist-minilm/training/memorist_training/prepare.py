@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from memorist_training.corpus import read_corpus, texts_of
+from memorist_training.corpus import (
+    CHANGES,
+    STORIES,
+    read_corpus,
+    read_stories,
+    texts_of,
+    texts_of_story,
+)
 
 PACKAGE = Path(__file__).parents[2]
 ANCHORS = Path(__file__).parents[1] / "anchors.json"
@@ -30,7 +37,10 @@ def prepare(file: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         weights = read_published(fetch_published(Path(folder)), Path(folder))
         encode = WordPiece(Path(folder)).encode
-    texts = sorted({text for example in read_corpus() for text in texts_of(example)} | {*anchors()})
+    stories = [*read_stories(STORIES), *read_stories(CHANGES)]
+    said = {text for example in read_corpus() for text in texts_of(example)}
+    told = {text for story in stories for text in texts_of_story(story)}
+    texts = sorted(said | told | {*anchors()})
     pieces = [np.array(encode(text), np.uint16) for text in texts]
     arrays: dict[str, Any] = {
         "texts": np.frombuffer(json.dumps(texts).encode(), np.uint8),
