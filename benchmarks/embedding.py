@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
@@ -43,6 +43,11 @@ class CachedEmbedder:
     @property
     def name(self) -> str:
         return self._inner.name
+
+    @property
+    def update_chances(self) -> Any:
+        """The inner one's method, if it has one."""
+        return getattr(self._inner, "update_chances", None)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         keys = [self._key(text) for text in texts]

@@ -20,7 +20,10 @@ class Embedder(Protocol):
 
     `name` says which model in which variant: vectors of two names are never compared. Both
     methods may be called from several threads and raise ProviderError where they cannot embed.
-    An embedder that reads its model from this machine has a method `load`, called ahead.
+    An embedder that reads its model from this machine has a method `load`, called ahead. One that
+    can tell from vectors how likely a later message updates an earlier one has
+    `update_chances(earlier, later)`: a chance for each row of `earlier`, given one `later`. Where
+    it is missing, no messages are linked.
     """
 
     @property

@@ -118,6 +118,23 @@ class MiniLM(_LocalEmbedder):
     def _open(self, folder: Path) -> tuple[WordPiece, Forward]:
         return WordPiece(folder), _open_model(folder, self._threads)
 
+    def update_chances(self, earlier: Vectors, later: Vectors) -> Vectors:
+        """How likely a later message updates each of the earlier ones, by their vectors.
+
+        All are 0 where memorist-minilm is too old to have the weights for it.
+        """
+        import numpy as np
+
+        weights = _update_weights(minilm_folder())
+        if weights is None:
+            return np.zeros(len(earlier), np.float32)
+        alike, apart, new, old = weights[: 4 * self.width].reshape(4, self.width)
+        near, constant = weights[4 * self.width :]
+        told = (earlier * later) @ alike + np.abs(earlier - later) @ apart + earlier @ old
+        told += later @ new + near * (earlier @ later) + constant
+        chances: Vectors = 1 / (1 + np.exp(-told))
+        return chances
+
 
 class StaticEmbedder(_LocalEmbedder):
     """Word vectors distilled from `MiniLM`: far faster, and blind to word order.
@@ -144,6 +161,15 @@ class StaticEmbedder(_LocalEmbedder):
 
         table = np.load(folder / "static.npy", mmap_mode="r")
         return WordPiece(folder), table, np.load(folder / "static_scale.npy")
+
+
+@cache
+def _update_weights(folder: Path) -> Vectors | None:
+    """The linear head on two vectors, and its constant; trained on stories of change."""
+    import numpy as np
+
+    file = folder / "updates.npy"
+    return np.load(file) if file.is_file() else None
 
 
 @cache  # the embedders of a process share one model

@@ -50,6 +50,7 @@ class QuestionFocus(NamedTuple):
     names: frozenset[str] = frozenset()
     role: str = "user"
     when: Period | None = None
+    about_past: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,8 @@ class Ranking:
     """The weights of the channels and of other signals.
 
     The best find of a channel counts 1 times its weight. The other signals are boosts: none of
-    them keeps anything out. `synonyms` is what a synonym is worth beside the word asked for.
+    them keeps anything out. `synonyms` is what a synonym is worth beside the word asked for,
+    `update` by how much a message stands above the one that it probably updates.
     `make bench-recall` shows what recall loses without each of them. A reranker, where there is
     one, decides the final order, if it answers in time.
     """
@@ -80,6 +82,7 @@ class Ranking:
     recency: float = 0.01
     half_life_days: float = 30.0
     spread: float = 0.005
+    update: float = 0.0001
     reranker: Reranker | None = None
 
 
@@ -160,6 +163,9 @@ def fuse(
         board.add(name, column)
     order = board.order()
     _spread(board, order, ranking.spread)
+    if ranking.update and not focus.about_past:
+        _lift(board, passages, ranking.update)
+        order += range(len(order), len(board.passages))
     order.sort(key=board.scores.__getitem__, reverse=True)
     return [board.record(row) for row in order[:limit]]
 
@@ -307,6 +313,29 @@ def _spread(board: Board, order: Sequence[int], step: float) -> None:
                 column[row] = -step * before
             seen[session] = before + 1
     board.add("spread", column)
+
+
+def _lift(board: Board, passages: Mapping[int, Passage], step: float) -> None:
+    """Raise what updates a record to just above it, though no channel found it.
+
+    The oldest first, so that the newest of several stands above all of them. The one it overtakes
+    stays as it is: that one updates another is likely, and no more.
+    """
+    column: Column = {}
+    rows, held = board.rows, board.passages
+    linked = [it for it in passages.values() if it.overtaken_by in passages]
+    for it in sorted(linked, key=lambda it: (it.said_at, it.id)):
+        if (older := rows.get(it.record)) is None:
+            continue
+        newer = passages[it.overtaken_by]
+        row = rows.setdefault(newer.record, len(held))
+        if row == len(held):
+            held.append(newer)
+            board.scores.append(0.0)
+        least = board.scores[older] + column.get(older, 0.0) + step
+        if board.scores[row] + column.get(row, 0.0) < least:
+            column[row] = least - board.scores[row]
+    board.add("update", column)
 
 
 def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -> list[Hit]:

@@ -15,6 +15,7 @@ from memorist.errors import DimensionError, LeaseLostError, MemoristError, Provi
 from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.records.message import Job
+from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.jobs import FOLLOWING, ForegroundGate, JobRunner, embedding_kinds
 
@@ -26,6 +27,7 @@ SLICE_CHARS = 4_000  # embedded in one call: a call cannot be interrupted
 LANES = min(os.cpu_count() or 1, 2)  # texts that a model on this machine embeds side by side
 MOST_ALONE = 10_000  # texts of a job that failed, embedded one by one
 FUTILE = 3  # refused in a row before any was taken
+UPDATES = 0.35  # the chance that a message updates another from which on they are linked
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
 
 log = logging.getLogger("memorist")
@@ -132,7 +134,34 @@ class Indexer(JobRunner):
         """Store the vectors of texts and finish jobs; when stopped, store those made so far."""
         vectors = self._vectors(texts)
         done = done if len(vectors) == len(texts) else ()
-        self._store.put_vectors(job.scope, self._embedder.name, vectors, done=done)
+        overtaken = self._overtaken(job.scope, vectors)
+        self._store.put_vectors(
+            job.scope, self._embedder.name, vectors, done=done, overtaken=overtaken
+        )
+
+    def _overtaken(self, scope: Scope, vectors: Mapping[int, Any]) -> dict[int, int]:
+        """The earlier messages that new ones probably update, by passage, each with the newest.
+
+        It is judged when a vector is made: of a message that is revised or indexed anew, as in a
+        rebuild, again. Whatever fails, the vectors are stored.
+        """
+        import numpy as np
+
+        links: dict[int, int] = {}
+        chances_of = getattr(self._embedder, "update_chances", None)
+        if chances_of is None:
+            return links
+        try:
+            before = self._store.said_before(scope, self._embedder.name, vectors)
+            for newer, earlier in before.items():
+                chances = chances_of(np.asarray(list(earlier.values())), vectors[newer])
+                best = int(np.argmax(chances))
+                if chances[best] >= UPDATES:
+                    older = list(earlier)[best]
+                    links[older] = max(newer, links.get(older, 0))
+        except Exception as error:  # noqa: BLE001 - its text may quote the user
+            log.warning("messages are not linked to what they update: %s", type(error).__name__)
+        return links
 
     def _vectors(self, texts: Mapping[int, str]) -> dict[int, Any]:
         """The vectors of texts, or the first ones when stopped.

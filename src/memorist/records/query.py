@@ -148,6 +148,7 @@ class Passage(NamedTuple):
     previous: int | None = None
     source: int | None = None  # the message that a record was derived from, if only one
     outdated: int = 0  # when a newer message changed what this one says; 1 if that is not known
+    overtaken_by: int = 0  # the passage of a newer message that probably updates this one
 
 
 def past(ended_at: datetime | None) -> str:

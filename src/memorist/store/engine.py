@@ -19,7 +19,7 @@ from memorist.store.rows import SQL, Row
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
-    from memorist.store.vectors import VectorIndexCache
+    from memorist.store.vectors import Vector, VectorIndexCache
 
 T = TypeVar("T")
 # What a list of each state is made of: what is not over, what is, and None for what is `beside`:
@@ -124,6 +124,9 @@ class Db(Protocol):
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
         """The passages whose vectors are nearest, with their cosines, best first."""
+
+    def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
+        """The vectors of those of the passages that have one, each of length 1 or nearly so."""
 
     def put_vectors(
         self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]

@@ -928,6 +928,17 @@ SET outdated = CASE WHEN outdated BETWEEN 1 AND :now AND :outdated > :now THEN o
   ELSE CAST(:outdated AS BIGINT) END
 WHERE owner = :owner AND id @of_seq
 
+-- name: statements
+-- The passages that are the whole of a short message that a user said; its session and speaker.
+SELECT p.id, p.created_at, p.session_id, p.speaker FROM passages p
+WHERE p.owner = :owner AND p.id IN (:ids*) AND p.role = 'user' AND p.start_at = 0
+  AND p.stop_at BETWEEN 1 AND :chars AND EXISTS (
+    SELECT 1 FROM chat_message_history m
+    WHERE m.owner = :owner AND m.id = p.id / @per_message AND m.source IN (:sources*))
+
+-- name: mark_overtaken
+UPDATE passages SET overtaken_by = :by WHERE owner = :owner AND id = :id AND overtaken_by < :by
+
 -- name: facts_of_memory
 SELECT id FROM facts WHERE owner = :owner AND memory = :id
 

@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from memorist.errors import DimensionError, RecordError
 from memorist.language.people import People
-from memorist.language.text import term_stem
+from memorist.language.text import PASSAGE_CHARS, term_stem
 from memorist.records import query
-from memorist.records.message import Job
+from memorist.records.message import Job, Source, is_trusted
 from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
@@ -23,12 +24,17 @@ from memorist.store.views import naming
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
+    from memorist.store.vectors import Vector
 
 LISTS = ("kinds", "roles", "records", "categories", "tags")  # filters by listed values
 READ_AT_ONCE = 16  # messages, to take passages from them
 MAX_LINKED = 5_000
 RARE = 300  # passages: a synonym in more of them says nothing
 FIRST_LOOKS = (2, 8)  # times the limit is searched before all that a filter lets through
+SHORT_CHARS = PASSAGE_CHARS // 2  # of a message that is one statement, and one passage
+NEAREST = 24  # passages, among which are the statements that a new one may update
+COMPARED = 6  # of those statements
+APART = 3_600_000_000  # microseconds; sooner in a session, people go on with what they said
 
 
 def match_text(
@@ -178,8 +184,13 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
     }
 
 
-def passages(db: Db, scope: Scope, ids: Sequence[int]) -> list[Passage]:
-    """What ranking needs of passages; those deleted, expired or empty are left out."""
+def passages(
+    db: Db, scope: Scope, ids: Sequence[int], filters: Filters = NO_FILTERS
+) -> list[Passage]:
+    """What ranking needs of passages; those deleted, expired, empty or filtered are left out."""
+    if filters != NO_FILTERS:
+        named = conditions(scope, filters)
+        ids = db.ids("passages_that_pass", **named, ids=list(ids)).tolist()
     return db.passages(**scope.columns(), ids=list(ids), now=db.now)
 
 
@@ -233,6 +244,63 @@ def prepare(db: Db, scope: Scope, embedder: str) -> None:
         db.run("queue_vectors_of_views", owner=scope.owner, kind=kind, now=db.now)
 
 
+def said_before(
+    db: Db, scope: Scope, embedder: str, vectors: Mapping[int, Vector]
+) -> dict[int, dict[int, Vector]]:
+    """For each of these passages that is a statement of the user: earlier ones, with vectors.
+
+    A statement is a short message. The earlier ones are the nearest that the same speaker made,
+    among those stored and these; what was said just before goes on with the matter instead.
+    """
+    import numpy as np
+
+    owner, new = scope.owner, _statements(db, scope, list(vectors))
+    rows = np.asarray([vectors[id_] for id_ in new], np.float32)
+    length = _dimensions(db, scope, embedder) if new else 0
+    if not new or length not in (0, rows.shape[1]):
+        return {}  # of another length: they will be refused
+    likeness: dict[int, dict[int, float]] = {}
+    for id_, row, among in zip(new, rows, rows @ rows.T, strict=True):
+        near = db.nearest(owner, embedder, row.tolist(), NEAREST, None) if length else ()
+        likeness[id_] = dict(zip(new, among.tolist(), strict=True)) | dict(near)
+    stored = set().union(*likeness.values()) - new.keys()
+    known = new | _statements(db, scope, sorted(stored))
+    before = {
+        id_: nlargest(COMPARED, filter(partial(_updates, known, id_), likes), key=likes.__getitem__)
+        for id_, likes in likeness.items()
+    }
+    needed = set().union(*before.values()) - new.keys()
+    held = dict(vectors) | (db.vectors(owner, embedder, sorted(needed)) if needed else {})
+    return {id_: {it: held[it] for it in ids} for id_, ids in before.items() if ids}
+
+
+class _Statement(NamedTuple):
+    """When, in which session and by whom a short message of a user was said."""
+
+    said_at: int
+    session: Any
+    speaker: str | None
+
+
+def _statements(db: Db, scope: Scope, ids: list[int]) -> dict[int, _Statement]:
+    """Those of the passages that are the whole of a short message, which the user said."""
+    named = {"owner": scope.owner, "ids": [id_ for id_ in ids if id_ > 0]}
+    if not named["ids"]:
+        return {}
+    sources = [source for source in get_args(Source) if is_trusted(source)]
+    rows = db.rows("statements", **named, chars=SHORT_CHARS, sources=sources)
+    return {id_: _Statement(*rest) for id_, *rest in rows}
+
+
+def _updates(known: Mapping[int, _Statement], newer: int, older: int) -> bool:
+    """Whether a statement may update an older one."""
+    if older not in known:
+        return False
+    new, old = known[newer], known[older]
+    later = new.said_at - old.said_at
+    return new.speaker == old.speaker and later > (APART if new.session == old.session else 0)
+
+
 def put_vectors(
     db: Db,
     scope: Scope,
@@ -240,10 +308,12 @@ def put_vectors(
     vectors: Mapping[int, Sequence[float]],
     *,
     done: Sequence[Job] = (),
+    overtaken: Mapping[int, int] | None = None,
 ) -> None:
     """Store the vectors of passages, and pass on the jobs that asked for them.
 
-    Passages that were forgotten meanwhile are skipped.
+    `overtaken` names passages that newer ones update; of several, the newest stays. Passages
+    that were forgotten meanwhile are skipped.
     """
     check_key(embedder, "embedder")
     for job in done:
@@ -260,6 +330,8 @@ def put_vectors(
     db.run("set_dimensions", **named, dimensions=length)
     _check_dimensions(_dimensions(db, scope, embedder), length)
     db.put_vectors(scope.owner, embedder, vectors)
+    for older, newer in sorted((overtaken or {}).items()):
+        db.later("mark_overtaken", owner=scope.owner, id=older, by=newer)
 
 
 def _dimensions(db: Db, scope: Scope, embedder: str) -> int:

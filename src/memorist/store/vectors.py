@@ -19,6 +19,8 @@ RESCORED = 256
 WEIGHED = 3  # times as many as are wanted of those found by signs
 CACHE_BYTES = 256 * 2**20
 MAY_GROW = 32  # indexes, the last ones used: an index grows when it is searched
+Vector = NDArray[np.float32]
+"""One, or several in rows."""
 Hits = list[tuple[int, float]]
 """Passages with their scores, best first."""
 Place = tuple[str, str, int]

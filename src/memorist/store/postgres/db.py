@@ -26,7 +26,7 @@ from memorist.store.rows import Row
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
-    from memorist.store.vectors import Hits, Place, SharedIndex, VectorIndexCache
+    from memorist.store.vectors import Hits, Place, SharedIndex, Vector, VectorIndexCache
 
 MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
@@ -318,16 +318,14 @@ class PostgresDb:
             query = "nearest" if passages is None else "nearest_of"
             rows = self.rows(query, **named, vector=Reals(vector), limit=limit)
             return [(passage, float(score)) for passage, score in rows]
-        import numpy as np
-
         from memorist.store.vectors import cosines
 
         sent = self._binary("vectors" if passages is None else "vectors_of", **named)
-        if not sent:
-            return []
-        numbers = np.frombuffer(b"".join([row[1] for row in sent]), ">f4").reshape(len(sent), -1)
-        vectors = numbers[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each follows its size
-        return cosines([row[0] for row in sent], vectors, vector, limit)
+        return cosines([row[0] for row in sent], _vectors(sent), vector, limit) if sent else []
+
+    def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
+        sent = self._binary("vectors_of", owner=owner, embedder=embedder, passages=passages)
+        return dict(zip([row[0] for row in sent], _vectors(sent), strict=True)) if sent else {}
 
     def put_vectors(
         self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]
@@ -338,6 +336,14 @@ class PostgresDb:
 
     def note_forget(self) -> str:
         return RESIDUE
+
+
+def _vectors(sent: Sequence[Row]) -> Vector:
+    """The vectors of `vectors_of`, in rows."""
+    import numpy as np
+
+    numbers = np.frombuffer(b"".join([row[1] for row in sent]), ">f4").reshape(len(sent), -1)
+    return numbers[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each follows its size
 
 
 def _record(passage: int, kind: str, view: str | None) -> int | str:

@@ -373,7 +373,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at,
     LEFT JOIN chat_message_history m
       ON m.owner = :owner AND m.session_id = p.session_id AND m.message_id = v.message_id
     WHERE v.owner = :owner AND v.view = p.view_id) END,
-  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END
+  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END, p.overtaken_by
 FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (p.view_id IS NULL OR (

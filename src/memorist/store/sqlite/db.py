@@ -24,7 +24,7 @@ from memorist.store.rows import Row
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
-    from memorist.store.vectors import VectorIndexCache
+    from memorist.store.vectors import Vector, VectorIndexCache
 
 T = TypeVar("T")
 MAX_POSTINGS = 16_000  # read for one question
@@ -268,11 +268,20 @@ class SqliteDb:
             if not index.coded:
                 kept = set(self.ids("existing_vectors", **key, passages=passages).tolist())
                 return [hit for hit in hits if hit[0] in kept]
-            stored: dict[int, bytes] = dict(self.rows("vectors_of", **key, passages=passages))
-            whole = vectors.unpack_vectors(list(stored.values()))
-            return vectors.cosines(list(stored), whole, vector, len(hits))
+            ids, whole = self._vectors(**key, passages=passages)
+            return vectors.cosines(ids, whole, vector, len(hits))
 
         return shared.search(vector, limit, allowed, existing)
+
+    def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
+        ids, rows = self._vectors(owner=owner, embedder=embedder, passages=passages)
+        return dict(zip(ids, rows, strict=True))
+
+    def _vectors(self, **values: Any) -> tuple[list[int], Vector]:
+        from memorist.store.vectors import unpack_vectors
+
+        rows = self.rows("vectors_of", **values)
+        return [row[0] for row in rows], unpack_vectors([row[1] for row in rows])
 
     def put_vectors(
         self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]

@@ -318,7 +318,7 @@ SELECT json_group_array(json_array(p.id, p.kind,
     SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
     LEFT JOIN chat_message_history m ON m.session_id = p.session_id AND m.message_id = v.message_id
     WHERE v.owner = :owner AND v.view = p.view_id) END,
-  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END))
+  CASE WHEN p.outdated <= :now THEN p.outdated ELSE 0 END, p.overtaken_by))
 FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (p.view_id IS NULL OR NOT EXISTS (
