@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import psycopg
@@ -43,6 +44,7 @@ WAITING = "SELECT 1 FROM pg_locks WHERE relation = 'memorist_meta'::regclass AND
 DIES_AT_THE_SECOND = """
 import os, sys
 from pathlib import Path
+from typing import Any
 from memorist.store.engine import load_migrations
 from memorist.store.base import Store
 from memorist.store.sqlite import store as engine
@@ -334,3 +336,23 @@ def test_memories_and_facts_of_the_tenth_schema_are_listed_by_the_beginnings_of_
         store.forget(ADA, record_id=store.items(ADA, text="teap")[0].id)
         assert store.items(ADA, text="gu") == []
         check(store, LATEST)
+
+
+def test_what_the_eleventh_schema_holds_is_overtaken_by_nothing_until_it_is_linked(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openers: list[tuple[Any, Callable[[], Store]]] = [
+        (sqlite_engine, lambda: SqliteStore(tmp_path / "memory.db")),
+        (postgres_engine, lambda: PostgresStore(postgres_url)),
+    ]
+    for engine, open_store in openers:
+        with monkeypatch.context() as before:
+            before.setattr(engine, "MIGRATIONS", engine.MIGRATIONS[:11])
+            with open_store() as store:
+                fill(store)
+                [id_] = store.newest(ADA, limit=1)
+        with open_store() as store:
+            assert [it.overtaken_by for it in store.passages(ADA, [id_])] == [0]
+            store.put_vectors(ADA, "e", {id_: [1.0]}, overtaken={id_: id_ + 1})
+            assert [it.overtaken_by for it in store.passages(ADA, [id_])] == [id_ + 1]
+            check(store, LATEST)

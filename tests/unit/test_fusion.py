@@ -346,3 +346,56 @@ def test_what_was_overtaken_ranks_lower() -> None:
     fused = ranked({"words": finds((1, 3.0), (2, 2.9))}, old, new, ranking=ranking)
     assert list(fused) == [2, 1]
     assert fused[1].parts["outdated"] == -0.2
+
+
+LIFTING = replace(QUIET, update=0.001)
+
+
+def told(id_: int, day: int, by: int = 0) -> Passage:
+    """Said on a day, and updated by what another passage says."""
+    at = to_micros(NOW + timedelta(days=day))
+    return passage(id_)._replace(said_at=at, overtaken_by=by)
+
+
+def test_what_updates_a_message_stands_just_above_it_and_shows_why() -> None:
+    found = {"words": finds((1, 9.0), (3, 5.0), (2, 1.0))}
+    passages = told(1, 0, by=2), told(2, 1), told(3, 2)
+    fused = ranked(found, *passages, ranking=LIFTING)
+    assert list(fused) == [2, 1, 3]
+    assert fused[2].score == pytest.approx(1.001)
+    assert fused[2].parts["update"] == pytest.approx(1.001 - fused[2].parts["words"])
+    assert (fused[1].score, "update" in fused[1].parts) == (1.0, False)
+    assert list(ranked(found, *passages)) == [1, 3, 2]  # by default of these tests it is off
+
+
+def test_what_stands_above_already_stays_as_it_is() -> None:
+    found = {"words": finds((2, 9.0), (1, 5.0))}
+    fused = ranked(found, told(1, 0, by=2), told(2, 1), ranking=LIFTING)
+    assert list(fused) == [2, 1]
+    assert "update" not in fused[2].parts
+
+
+def test_what_no_channel_found_is_lifted_above_what_it_updates() -> None:
+    fused = ranked({"words": finds((1, 9.0))}, told(1, 0, by=2), told(2, 1), ranking=LIFTING)
+    assert list(fused) == [2, 1]
+    assert (fused[2].ranks, fused[2].parts) == ({}, {"update": pytest.approx(1.001)})
+
+
+def test_the_newest_of_several_updates_stands_above_all_of_them() -> None:
+    found = {"words": finds((5, 9.0), (4, 3.0))}
+    chain = told(5, 0, by=4), told(4, 1, by=7), told(7, 2)  # in whatever order they are numbered
+    assert list(ranked(found, *chain, ranking=LIFTING)) == [7, 4, 5]
+    assert list(ranked({"words": finds((5, 9.0))}, *chain, ranking=LIFTING)) == [7, 4, 5]
+
+
+def test_a_question_about_the_past_lifts_nothing() -> None:
+    found, past = {"words": finds((1, 9.0), (2, 1.0))}, NOBODY._replace(about_past=True)
+    passages = told(1, 0, by=2), told(2, 1)
+    assert list(ranked(found, *passages, ranking=LIFTING, focus=past)) == [1, 2]
+    assert list(ranked(found, passages[0], ranking=LIFTING, focus=past)) == [1]
+
+
+def test_an_update_that_is_gone_or_filtered_out_lifts_nothing() -> None:
+    fused = ranked({"words": finds((1, 9.0))}, told(1, 0, by=2), ranking=LIFTING)
+    assert list(fused) == [1]
+    assert ranked({"words": []}, told(1, 0, by=2), told(2, 1), ranking=LIFTING) == {}

@@ -13,6 +13,7 @@ import pytest
 
 from memorist import ProviderError
 from memorist.language.text import minilm_folder
+from memorist.providers import minilm as minilm_module
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import WINDOW, MiniLM, WordPiece
 from memorist.providers.minilm_numpy import erf
@@ -199,3 +200,32 @@ def test_erf_is_exact_to_a_millionth() -> None:
     exact = np.array([math.erf(place) for place in places])
 
     assert np.abs(erf(places) - exact).max() < 1e-6
+
+
+def test_it_tells_what_updates_what(minilm: MiniLM) -> None:
+    earlier = minilm.embed(
+        [
+            "I live in Munich, near the river. Where can I swim on a weekday?",
+            "Need a plan that fits around climbing, I go Tuesday and Thursday evenings.",
+            "I am allergic to peanuts. What can I bake for Lena?",
+        ]
+    )
+    later = minilm.embed(["We're in Graz now, got the keys on Monday. Where do people swim here?"])
+    a, b, weights = earlier, later[0], np.load(minilm_folder() / "updates.npy")
+
+    chances = minilm.update_chances(earlier, b)
+
+    assert chances.dtype == np.float32
+    assert chances.argmax() == 0
+    assert chances[0] > 0.5 > 0.2 > chances[1:].max()
+    rows = [np.concatenate([it * b, abs(it - b), b, it, [it @ b, 1.0]]) for it in a]
+    assert chances == pytest.approx(1 / (1 + np.exp(-np.stack(rows) @ weights)), abs=1e-4)
+
+
+def test_without_the_weights_for_updates_nothing_updates_anything(
+    minilm: MiniLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(minilm_module, "minilm_folder", lambda: tmp_path)
+    vectors = minilm.embed(["I live in Munich", "We live in Graz now"])
+
+    assert minilm.update_chances(vectors, vectors[1]).tolist() == [0.0, 0.0]

@@ -1,0 +1,153 @@
+"""What a user says of a matter later, in other words, is linked to it and stands above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorist import Memory, Message
+from memorist.providers.minilm import MiniLM
+from memorist.records.scope import Scope
+from tests.support.models import Vectors, WordEmbedder
+
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
+MUNICH = "I live in Munich, near the river. Where can I swim on a weekday?"
+GRAZ = "We're in Graz now, got the keys on Monday. Where do people swim here?"
+OTHERS = (
+    "My dog Rex hates the cold.",
+    "Which train goes to the airport on Sundays?",
+    "I am allergic to peanuts. What can I bake for Lena?",
+)
+QUESTION = "Which river do I live near?"
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLM:
+    return MiniLM()
+
+
+def tell(memory: Memory, day: int, *texts: str) -> list[str]:
+    """Say something on a day of its own; it is embedded before more is said."""
+    at = MAY + timedelta(days=day)
+    said = [Message("user", text, created_at=at) for text in texts]
+    memory.remember(said, user="ada", session=f"day {day}")
+    assert memory.jobs.catch_up(300) == 0
+    return [message.message_id for message in said]
+
+
+@pytest.fixture
+def memory(tmp_path: Path, minilm: MiniLM) -> Iterator[Memory]:
+    with Memory(tmp_path / "memory.db", embedder=minilm, extraction=None) as opened:
+        yield opened
+
+
+def first_two(memory: Memory, question: str = QUESTION, **more: Any) -> list[str]:
+    hits = memory.recall(question, user="ada", limit=2, deadline_ms=None, **more).hits
+    return [hit.text for hit in hits]
+
+
+def links(memory: Memory) -> dict[str, str]:
+    """What each message is overtaken by."""
+    scope = Scope(user="ada")
+    found = memory.store.match_text(scope, [("i",), ("we",), ("my",), ("swim",)], limit=99)
+    passages = memory.store.passages(scope, [it.passage for it in found])
+    linked = {it.id: it.overtaken_by for it in passages if it.overtaken_by}
+    texts = {it.passage: it.text for it in memory.store.read(scope, [*linked, *linked.values()])}
+    return {texts[old]: texts.get(new, "gone") for old, new in linked.items()}
+
+
+def test_what_holds_now_stands_above_what_it_updates_and_says_why(memory: Memory) -> None:
+    tell(memory, 0, MUNICH, *OTHERS)
+    assert first_two(memory)[0] == MUNICH
+    tell(memory, 30, GRAZ)
+    assert links(memory) == {MUNICH: GRAZ}
+    assert first_two(memory) == [GRAZ, MUNICH]
+    hits = memory.recall(QUESTION, user="ada", deadline_ms=None).hits
+    assert hits[0].why.parts["update"] > 0
+    assert hits[0].score >= hits[1].score
+    assert hits[1].over == ""  # it is likely, and no more
+
+
+@pytest.mark.parametrize(("minutes", "linked"), [(10, {}), (70, {MUNICH: GRAZ})])
+def test_messages_of_one_batch_are_linked_unless_one_goes_on_with_the_other(
+    memory: Memory, minutes: int, linked: dict[str, str]
+) -> None:
+    later = MAY + timedelta(minutes=minutes)
+    told = Message("user", MUNICH, created_at=MAY), Message("user", GRAZ, created_at=later)
+    memory.remember(told, user="ada", session="talk")
+    assert memory.jobs.catch_up(300) == 0
+    assert links(memory) == linked
+
+
+def test_a_question_about_the_past_and_filters_leave_the_update_out(memory: Memory) -> None:
+    tell(memory, 0, MUNICH, *OTHERS)
+    tell(memory, 30, GRAZ)
+    assert first_two(memory, "Which river did I live near before?")[0] == MUNICH
+    early = first_two(memory, before=MAY + timedelta(days=1))
+    assert early[0] == MUNICH
+    assert GRAZ not in early
+    assert GRAZ not in first_two(memory, session="day 0")
+    assert GRAZ not in first_two(memory, kind="memory")
+
+
+def test_an_update_that_is_forgotten_is_passed_over_and_one_revised_is_judged_again(
+    memory: Memory,
+) -> None:
+    tell(memory, 0, MUNICH, *OTHERS)
+    [graz] = tell(memory, 30, GRAZ)
+    revised = Message("user", f"Graz it is! {GRAZ}", graz, created_at=MAY + timedelta(days=30))
+    memory.messages.revise(Scope(user="ada", session="day 30"), revised)
+    assert memory.jobs.catch_up(300) == 0
+    assert links(memory) == {MUNICH: revised.text}
+    memory.forget(user="ada", message=graz)
+    assert first_two(memory)[0] == MUNICH
+    assert links(memory) == {MUNICH: "gone"}
+
+
+def test_a_rebuild_makes_the_links_anew(memory: Memory) -> None:
+    tell(memory, 0, MUNICH, *OTHERS)
+    tell(memory, 30, GRAZ)
+    memory.jobs.rebuild(user="ada")
+    assert memory.jobs.catch_up(300) == 0
+    assert links(memory) == {MUNICH: GRAZ}
+
+
+class Judge(WordEmbedder):
+    """Takes every later message for an update, or fails."""
+
+    fails = False
+
+    def update_chances(self, earlier: Vectors, later: Vectors) -> Vectors:
+        if self.fails:
+            raise RuntimeError("no chance")
+        assert later.shape == earlier.shape[1:]
+        return earlier @ later * 0 + 1
+
+
+def test_vectors_are_stored_though_it_cannot_be_told_what_they_update(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder = Judge()
+    with Memory(tmp_path / "memory.db", embedder=embedder, extraction=None) as memory:
+        embedder.fails = True
+        tell(memory, 0, MUNICH)
+        tell(memory, 1, GRAZ)
+        assert links(memory) == {}
+        assert memory.store.unembedded(Scope(user="ada"), embedder.name, limit=9) == {}
+        assert "not linked to what they update: RuntimeError" in caplog.text
+        assert "Graz" not in caplog.text
+        embedder.fails = False
+        tell(memory, 2, "I swim in Linz")
+        assert len(links(memory)) == 1
+
+
+def test_an_embedder_that_cannot_tell_links_nothing(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder=WordEmbedder(), extraction=None) as memory:
+        tell(memory, 0, MUNICH)
+        tell(memory, 1, MUNICH.replace("Munich", "Graz"))
+        assert links(memory) == {}
+        assert len(first_two(memory)) == 2
