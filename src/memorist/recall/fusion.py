@@ -32,6 +32,7 @@ DEPTH = 90  # passages that each channel finds at most
 SCORE, FULL, SHARE = itemgetter(1), itemgetter(2), itemgetter(3)  # of a `Found`, but faster
 MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.merged)]
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
+FITS_TOO = 0.6  # of the score of what it updates, which a message needs by itself
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
 APART = timedelta(hours=1)  # sooner, people mostly go on with what they said
 TELLING = 5  # of the best records: they tell how long what was found is
@@ -165,7 +166,6 @@ def fuse(
     _spread(board, order, ranking.spread)
     if ranking.update and not focus.about_past:
         _lift(board, passages, ranking.update)
-        order += range(len(order), len(board.passages))
     order.sort(key=board.scores.__getitem__, reverse=True)
     return [board.record(row) for row in order[:limit]]
 
@@ -316,25 +316,21 @@ def _spread(board: Board, order: Sequence[int], step: float) -> None:
 
 
 def _lift(board: Board, passages: Mapping[int, Passage], step: float) -> None:
-    """Raise what updates a record to just above it, though no channel found it.
+    """Raise what probably updates a record to just above it, where it fits the question, too.
 
     The oldest first, so that the newest of several stands above all of them. The one it overtakes
     stays as it is: that one updates another is likely, and no more.
     """
     column: Column = {}
-    rows, held = board.rows, board.passages
+    scores, rows = board.scores, board.rows
     linked = [it for it in passages.values() if it.overtaken_by in passages]
     for it in sorted(linked, key=lambda it: (it.said_at, it.id)):
-        if (older := rows.get(it.record)) is None:
+        older, newer = rows.get(it.record), rows.get(passages[it.overtaken_by].record)
+        if older is None or newer is None or scores[newer] < FITS_TOO * scores[older]:
             continue
-        newer = passages[it.overtaken_by]
-        row = rows.setdefault(newer.record, len(held))
-        if row == len(held):
-            held.append(newer)
-            board.scores.append(0.0)
-        least = board.scores[older] + column.get(older, 0.0) + step
-        if board.scores[row] + column.get(row, 0.0) < least:
-            column[row] = least - board.scores[row]
+        least = scores[older] + column.get(older, 0.0) + step
+        if scores[newer] + column.get(newer, 0.0) < least:
+            column[newer] = least - scores[newer]
     board.add("update", column)
 
 

@@ -27,7 +27,7 @@ SLICE_CHARS = 4_000  # embedded in one call: a call cannot be interrupted
 LANES = min(os.cpu_count() or 1, 2)  # texts that a model on this machine embeds side by side
 MOST_ALONE = 10_000  # texts of a job that failed, embedded one by one
 FUTILE = 3  # refused in a row before any was taken
-UPDATES = 0.35  # the chance that a message updates another from which on they are linked
+UPDATES = 0.5  # the chance that a message updates another from which on they are linked
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
 
 log = logging.getLogger("memorist")

@@ -39,7 +39,6 @@ from memorist.recall.fusion import (
 )
 from memorist.records.query import (
     MIN_SCORE,
-    NO_FILTERS,
     Found,
     Hit,
     Match,
@@ -58,7 +57,6 @@ RANKING_SECONDS = 0.008  # of the deadline that the channels leave to ranking an
 LATE_HITS = 20  # the most that are read when the time is up
 GRACE_SECONDS = 0.015  # beyond the deadline, for the store to answer at all
 FOUND_SECONDS = 0.05  # the same if channels found something: late hits are better than none
-UPDATES_IN_A_ROW = 3  # that are looked up, of what was found
 STANDSTILL_SECONDS = 0.01  # a thread that wakes up later than that: the process stood still
 
 log = logging.getLogger("memorist")
@@ -145,7 +143,6 @@ class RecallRun:
             lambda: _dates().time_asked_about(query.question, query.now)
         )
         self._answer = Task(lambda: self._rank(query.limit))
-        self._about_past = asks_about_past(query.question)
         self._passages: dict[int, Passage] = {}
         self._passages_lock = threading.Lock()
         self._is_ranking = False
@@ -261,20 +258,12 @@ class RecallRun:
         return {name: task.result() for name, task in self._channels.items() if task.succeeded}
 
     def _look_up(self, finds: dict[str, list[Found]]) -> dict[int, Passage]:
-        """The passages that were found, and those of messages that probably update them.
-
-        The store is asked for those not looked up before.
-        """
+        """The passages that were found; the store is asked for those not looked up before."""
         ids = {find.passage for found in finds.values() for find in found} - self._passages.keys()
-        filters = NO_FILTERS  # what was found has passed them
-        for _ in range(1 + UPDATES_IN_A_ROW):
-            if not ids:
-                break
-            new = self._searcher.store.passages(self._query.scope, sorted(ids), filters)
+        if ids:
+            new = self._searcher.store.passages(self._query.scope, sorted(ids))
             with self._passages_lock:
                 self._passages = self._passages | {passage.id: passage for passage in new}
-            newer = set() if self._about_past else {it.overtaken_by for it in new} - {0}
-            ids, filters = newer - self._passages.keys(), self._query.filters
         return self._passages
 
     def _rank(self, limit: int) -> tuple[list[Hit], Collection[str]]:
@@ -305,7 +294,7 @@ class RecallRun:
             self._speakers.result_or(frozenset()),
             role_asked_about(question),
             self._period.result_or(None),
-            self._about_past,
+            asks_about_past(question),
         )
         limit *= 2 if ranking.reranker else 1
         records = fuse(finds, passages, ranking, focus=focus, now=self._query.now, limit=limit)

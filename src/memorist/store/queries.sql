@@ -929,9 +929,10 @@ SET outdated = CASE WHEN outdated BETWEEN 1 AND :now AND :outdated > :now THEN o
 WHERE owner = :owner AND id @of_seq
 
 -- name: statements
--- The passages that are the whole of a short message that a user said; its session and speaker.
-SELECT p.id, p.created_at, p.session_id, p.speaker FROM passages p
-WHERE p.owner = :owner AND p.id IN (:ids*) AND p.role = 'user' AND p.start_at = 0
+-- The passages that are the whole of a short message that a user said to an assistant: in talk between
+-- people, who have names, a later message on a matter seldom updates the earlier one.
+SELECT p.id, p.created_at, p.session_id FROM passages p
+WHERE p.owner = :owner AND p.id IN (:ids*) AND p.role = 'user' AND p.speaker IS NULL AND p.start_at = 0
   AND p.stop_at BETWEEN 1 AND :chars AND EXISTS (
     SELECT 1 FROM chat_message_history m
     WHERE m.owner = :owner AND m.id = p.id / @per_message AND m.source IN (:sources*))

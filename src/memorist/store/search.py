@@ -184,13 +184,8 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
     }
 
 
-def passages(
-    db: Db, scope: Scope, ids: Sequence[int], filters: Filters = NO_FILTERS
-) -> list[Passage]:
-    """What ranking needs of passages; those deleted, expired, empty or filtered are left out."""
-    if filters != NO_FILTERS:
-        named = conditions(scope, filters)
-        ids = db.ids("passages_that_pass", **named, ids=list(ids)).tolist()
+def passages(db: Db, scope: Scope, ids: Sequence[int]) -> list[Passage]:
+    """What ranking needs of passages; those deleted, expired or empty are left out."""
     return db.passages(**scope.columns(), ids=list(ids), now=db.now)
 
 
@@ -249,8 +244,8 @@ def said_before(
 ) -> dict[int, dict[int, Vector]]:
     """For each of these passages that is a statement of the user: earlier ones, with vectors.
 
-    A statement is a short message. The earlier ones are the nearest that the same speaker made,
-    among those stored and these; what was said just before goes on with the matter instead.
+    A statement is a short message to an assistant. The earlier ones are the nearest, among those
+    stored and these; what was said just before goes on with the matter instead.
     """
     import numpy as np
 
@@ -275,11 +270,10 @@ def said_before(
 
 
 class _Statement(NamedTuple):
-    """When, in which session and by whom a short message of a user was said."""
+    """When and in which session a short message of a user was said."""
 
     said_at: int
     session: Any
-    speaker: str | None
 
 
 def _statements(db: Db, scope: Scope, ids: list[int]) -> dict[int, _Statement]:
@@ -298,7 +292,7 @@ def _updates(known: Mapping[int, _Statement], newer: int, older: int) -> bool:
         return False
     new, old = known[newer], known[older]
     later = new.said_at - old.said_at
-    return new.speaker == old.speaker and later > (APART if new.session == old.session else 0)
+    return later > (APART if new.session == old.session else 0)
 
 
 def put_vectors(
