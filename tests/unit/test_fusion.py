@@ -358,7 +358,7 @@ def told(id_: int, day: int, by: int = 0) -> Passage:
 
 
 def test_what_updates_a_message_stands_just_above_it_and_shows_why() -> None:
-    found = {"words": finds((1, 9.0), (3, 5.0), (2, 1.0))}
+    found = {"words": finds((1, 9.0), (3, 8.0), (2, 6.0))}
     passages = told(1, 0, by=2), told(2, 1), told(3, 2)
     fused = ranked(found, *passages, ranking=LIFTING)
     assert list(fused) == [2, 1, 3]
@@ -375,17 +375,18 @@ def test_what_stands_above_already_stays_as_it_is() -> None:
     assert "update" not in fused[2].parts
 
 
-def test_what_no_channel_found_is_lifted_above_what_it_updates() -> None:
-    fused = ranked({"words": finds((1, 9.0))}, told(1, 0, by=2), told(2, 1), ranking=LIFTING)
-    assert list(fused) == [2, 1]
-    assert (fused[2].ranks, fused[2].parts) == ({}, {"update": pytest.approx(1.001)})
+def test_what_does_not_fit_the_question_itself_is_not_lifted() -> None:
+    for score, order in ((5.3, [1, 2]), (5.5, [2, 1])):
+        found = {"words": finds((1, 9.0), (2, score))}
+        assert list(ranked(found, told(1, 0, by=2), told(2, 1), ranking=LIFTING)) == order
+    found = {"words": finds((1, 9.0))}
+    assert list(ranked(found, told(1, 0, by=2), told(2, 1), ranking=LIFTING)) == [1]
 
 
 def test_the_newest_of_several_updates_stands_above_all_of_them() -> None:
-    found = {"words": finds((5, 9.0), (4, 3.0))}
+    found = {"words": finds((5, 9.0), (4, 7.0), (7, 6.0))}
     chain = told(5, 0, by=4), told(4, 1, by=7), told(7, 2)  # in whatever order they are numbered
     assert list(ranked(found, *chain, ranking=LIFTING)) == [7, 4, 5]
-    assert list(ranked({"words": finds((5, 9.0))}, *chain, ranking=LIFTING)) == [7, 4, 5]
 
 
 def test_a_question_about_the_past_lifts_nothing() -> None:
