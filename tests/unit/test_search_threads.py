@@ -13,7 +13,7 @@ import pytest
 from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.recall.search import Searcher
 from memorist.records.message import Message
-from memorist.records.query import Filters, Passage, Query
+from memorist.records.query import Passage, Query
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.sqlite.store import SqliteStore
@@ -81,9 +81,9 @@ def test_what_meaning_found_counts_though_looking_it_up_takes_long(
     vectors = {id_: embedder.embed([text])[0].tolist() for id_, text in found.items()}
     store.put_vectors(SCOPE, embedder.name, vectors)
 
-    def slowly(scope: Scope, ids: Sequence[int], filters: Filters) -> list[Passage]:
+    def slowly(scope: Scope, ids: Sequence[int]) -> list[Passage]:
         time.sleep(0.3)
-        return passages(scope, ids, filters)
+        return passages(scope, ids)
 
     monkeypatch.setattr(store, "passages", slowly)
     searcher = Searcher(store=store, embedder=embedder)
