@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.pq import TransactionStatus as _Status
 
 from memorist.errors import MessageError
-from memorist.language.text import LONGEST_START, PASSAGE_CHARS, beginnings, stems, term_stem
+from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
 from memorist.records.langchain import from_stored, to_stored
 from memorist.records.message import Message
 from memorist.records.query import Passage, Term
@@ -250,10 +250,8 @@ class PostgresDb:
         return int(self._counted()[0][0])
 
     def lengths(self, owner: str, records: list[int]) -> list[int]:
-        first = [it * PASSAGES_PER_MESSAGE if it > 0 else it for it in records]
-        named = {"owner": owner, "passages": first, "short": PASSAGE_CHARS // 2}
-        known: dict[int, int] = dict(self.rows("record_lengths", **named))
-        return [known.get(passage, 0) for passage in first]
+        known: dict[int, int] = dict(self.rows("record_lengths", owner=owner, records=records))
+        return [known.get(record, 0) for record in records]
 
     def ids(self, query: str, **values: Any) -> Ids:
         return _ids(self.rows(query, **values)[0][0])

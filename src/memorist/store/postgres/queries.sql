@@ -288,12 +288,15 @@ SELECT coalesce((SELECT count FROM placed_messages WHERE owner = :owner), 0)
      WHERE owner = :owner AND NOT placed AND id > 0 AND mod(id, @per_message) = 0)
 
 -- name: record_lengths
--- By their first passages: only of one that is not short there may be more. A message from elsewhere
--- whose length is not known counts as one of middling length.
-SELECT p.id, CASE WHEN p.id < 0 OR p.stop_at < :short THEN p.stop_at - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END
-  ELSE (SELECT max(CASE WHEN l.stop_at = 2147483647 THEN l.start_at + 200 ELSE l.stop_at END)
-    FROM passages l WHERE l.owner = :owner AND l.id >= p.id AND l.id < p.id + @per_message) END
-FROM passages p WHERE p.owner = :owner AND p.id IN (:passages*)
+-- A message from elsewhere whose length is not known counts as one of middling length. One that was
+-- revised or indexed anew has no passage of the first number.
+SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
+  SELECT max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END
+    - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END) AS length
+  FROM passages p
+  WHERE p.owner = :owner AND p.id >= CASE WHEN k > 0 THEN k * @per_message ELSE k END
+    AND p.id < CASE WHEN k > 0 THEN k * @per_message + @per_message ELSE k + 1 END) l
+WHERE l.length IS NOT NULL
 
 -- name: @gathered
 array_send(array_agg(p.id))
