@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from memorist.records.message import Message
-from memorist.records.query import Filters
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.base import Store
@@ -43,7 +42,7 @@ class UpdateConformance:
         [again] = store.unembedded(scope, "m", limit=9)
         assert [it.overtaken_by for it in store.passages(scope, [again])] == [0]
 
-    def test_what_a_statement_may_update_was_said_before_by_the_same_speaker(
+    def test_what_a_statement_may_update_the_user_told_an_assistant_before(
         self, store: Store
     ) -> None:
         here = fresh_scope()
@@ -83,12 +82,3 @@ class UpdateConformance:
         assert store.said_before(user, "another", last) == {}
         longer = {id_: np.ones(3, np.float32) for id_ in last}
         assert store.said_before(user, "m", longer) == {}
-
-    def test_filters_narrow_passages_that_are_asked_for_by_id(self, store: Store) -> None:
-        scope = fresh_scope()
-        store.append(scope, [Message("user", "told"), Message("assistant", "answered")])
-        ids = list(store.unembedded(scope, "m", limit=9))
-        of_users = store.passages(scope, ids, Filters(roles=("user",)))
-        assert [it.id for it in of_users] == ids[:1]
-        assert store.passages(scope, ids, Filters(kinds=("memory",))) == []
-        assert len(store.passages(scope, ids)) == 2
