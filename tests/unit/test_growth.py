@@ -218,6 +218,8 @@ def rule_patterns(code: str) -> list[patterns.Pattern]:
     rules = [rule.pattern for rule in language.rules]
     rules += [rule.unless for rule in language.rules if rule.unless]
     cut = [language.stops, language.places, language.joins, language.articles]
+    if it := language.pronouns:
+        cut += [it.begins, it.mention, it.others, *(short for _, short in it.shortened)]
     return [*rules, *language.cues.values(), *(form.pattern for form in forms), *cut]
 
 
