@@ -71,14 +71,14 @@ class UpdateConformance:
         vectors = {id_: np.array([1.0, place / 99], np.float32) for place, id_ in enumerate(ids)}
         last = {id_: vectors[id_] for id_, text in texts.items() if text == "new"}
         rest = {id_: vectors[id_] for id_ in vectors if id_ not in last}
-        together = store.said_before(user, "m", vectors)
+        together = store.earlier_statements(user, "m", vectors)
         store.put_vectors(user, "m", {id_: row.tolist() for id_, row in rest.items()})
-        for found in (together, store.said_before(user, "m", last)):
+        for found in (together, store.earlier_statements(user, "m", last)):
             [before] = [found[id_] for id_ in last]
             assert {texts[id_] for id_ in before} == {"before", "elsewhere"}
             for id_, vector in before.items():
                 unit = vectors[id_] / np.linalg.norm(vectors[id_])
                 assert vector / np.linalg.norm(vector) == pytest.approx(unit, abs=1e-3)
-        assert store.said_before(user, "another", last) == {}
+        assert store.earlier_statements(user, "another", last) == {}
         longer = {id_: np.ones(3, np.float32) for id_ in last}
-        assert store.said_before(user, "m", longer) == {}
+        assert store.earlier_statements(user, "m", longer) == {}

@@ -13,7 +13,6 @@ import pytest
 
 from memorist import ProviderError
 from memorist.language.text import minilm_folder
-from memorist.providers import minilm as minilm_module
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import WINDOW, MiniLM, WordPiece
 from memorist.providers.minilm_numpy import erf
@@ -220,12 +219,3 @@ def test_it_tells_what_updates_what(minilm: MiniLM) -> None:
     assert chances[0] > 0.5 > 0.2 > chances[1:].max()
     rows = [np.concatenate([it * b, abs(it - b), b, it, [it @ b, 1.0]]) for it in a]
     assert chances == pytest.approx(1 / (1 + np.exp(-np.stack(rows) @ weights)), abs=1e-4)
-
-
-def test_without_the_weights_for_updates_nothing_updates_anything(
-    minilm: MiniLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(minilm_module, "minilm_folder", lambda: tmp_path)
-    vectors = minilm.embed(["I live in Munich", "We live in Graz now"])
-
-    assert minilm.update_chances(vectors, vectors[1]).tolist() == [0.0, 0.0]

@@ -142,10 +142,13 @@ class Pattern(_Compiled):
 
     def search(self, text: str) -> PatternMatch | None:
         """The first match."""
-        return self.match(text, anchored=False)
+        return self._first(text, anchored=False)
 
-    def match(self, text: str, *, anchored: bool = True) -> PatternMatch | None:
+    def match(self, text: str) -> PatternMatch | None:
         """The match that the text begins with."""
+        return self._first(text, anchored=True)
+
+    def _first(self, text: str, *, anchored: bool) -> PatternMatch | None:
         data = text.encode(errors="replace")
         found = self.find(data, anchored=anchored)
         return PatternMatch(text, data, found, self._groups, (0, 0)) if found else None

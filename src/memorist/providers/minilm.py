@@ -119,15 +119,10 @@ class MiniLM(_LocalEmbedder):
         return WordPiece(folder), _open_model(folder, self._threads)
 
     def update_chances(self, earlier: Vectors, later: Vectors) -> Vectors:
-        """How likely a later message updates each of the earlier ones, by their vectors.
-
-        All are 0 where memorist-minilm is too old to have the weights for it.
-        """
+        """How likely a later message updates each of the earlier ones, by their vectors."""
         import numpy as np
 
         weights = _update_weights(minilm_folder())
-        if weights is None:
-            return np.zeros(len(earlier), np.float32)
         alike, apart, new, old = weights[: 4 * self.width].reshape(4, self.width)
         near, constant = weights[4 * self.width :]
         told = (earlier * later) @ alike + np.abs(earlier - later) @ apart + earlier @ old
@@ -164,12 +159,12 @@ class StaticEmbedder(_LocalEmbedder):
 
 
 @cache
-def _update_weights(folder: Path) -> Vectors | None:
+def _update_weights(folder: Path) -> Vectors:
     """The linear head on two vectors, and its constant; trained on stories of change."""
     import numpy as np
 
-    file = folder / "updates.npy"
-    return np.load(file) if file.is_file() else None
+    weights: Vectors = np.load(folder / "updates.npy")
+    return weights
 
 
 @cache  # the embedders of a process share one model

@@ -152,7 +152,7 @@ class Indexer(JobRunner):
         if chances_of is None:
             return links
         try:
-            before = self._store.said_before(scope, self._embedder.name, vectors)
+            before = self._store.earlier_statements(scope, self._embedder.name, vectors)
             for newer, earlier in before.items():
                 chances = chances_of(np.asarray(list(earlier.values())), vectors[newer])
                 best = int(np.argmax(chances))

@@ -207,7 +207,7 @@ class Store:
     # Vectors
     unembedded = reads(search.unembedded, snapshot=True)
     waiting = reads(search.waiting, snapshot=True)
-    said_before = reads(search.said_before, snapshot=True)
+    earlier_statements = reads(search.earlier_statements, snapshot=True)
     put_vectors = writes(search.put_vectors)
     unprepared = all_owners(search.unprepared, reads=True)
     prepare = writes(search.prepare)

@@ -239,7 +239,7 @@ def prepare(db: Db, scope: Scope, embedder: str) -> None:
         db.run("queue_vectors_of_views", owner=scope.owner, kind=kind, now=db.now)
 
 
-def said_before(
+def earlier_statements(
     db: Db, scope: Scope, embedder: str, vectors: Mapping[int, Vector]
 ) -> dict[int, dict[int, Vector]]:
     """For each of these passages that is a statement of the user: earlier ones, with vectors.

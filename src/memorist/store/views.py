@@ -42,9 +42,7 @@ from memorist.store.rows import END, FACT, ITEM, Columns, Row, check_count, date
 
 MOST_WITH_STEM = 200  # memories, the newest, that share one
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
-PORTION = (
-    64  # passages that a search of a list reads at first, for a long page; then four times as many
-)
+PORTION = 64  # passages that a search of a list reads at first at most; then four times as many
 MAX_CHAIN = 1_000
 MAX_COUNTED = 100
 RECENT = 60_000_000  # microseconds
