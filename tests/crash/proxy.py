@@ -85,11 +85,17 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := server.recv(65_536):
                 self._flows.wait()
-                if b"COMMIT\0" in data and next(self._commits) % self._cut_every == 0:
+                if is_commit(data) and next(self._commits) % self._cut_every == 0:
                     self.lost_answers += 1
                     break
                 client.sendall(data)
         cut(client, server)
+
+
+def is_commit(answer: bytes) -> bool:
+    """Whether the server says that a transaction is over: one of its own, or statements at once."""
+    several, ends = answer.count(b"C\0\0\0") > 1, answer.endswith(b"Z\0\0\0\x05I")
+    return b"COMMIT\0" in answer or (several and ends)
 
 
 def cut(*sockets: socket.socket) -> None:

@@ -26,7 +26,7 @@ from memorist.records.scope import Scope
 from memorist.records.values import to_micros
 from memorist.store.base import Store
 from memorist.store.engine import load_migrations
-from memorist.store.postgres import store as postgres_engine
+from memorist.store.postgres import schema as postgres_engine
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import store as sqlite_engine
 from memorist.store.sqlite.db import all_spelled

@@ -14,7 +14,8 @@ from memorist.cli.main import app
 from memorist.errors import StoreError
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store.postgres.store import ROLE, PostgresStore
+from memorist.store.postgres.schema import ROLE
+from memorist.store.postgres.store import PostgresStore
 
 ALICE = Scope(user="alice", session="s")
 DEFINERS = "SELECT oid::regprocedure::text FROM pg_proc WHERE prosecdef"

@@ -43,8 +43,7 @@ def test_an_append_takes_one_round_trip(store: PostgresStore, trips: list[list[s
     said = [Message("user", f"message {number}", name="Caroline") for number in range(250)]
     appended = store.append(SCOPE, said)
     assert len(trips) == 1
-    assert trips[0][0].startswith("BEGIN")
-    assert trips[0][-1] == "COMMIT"
+    assert len(trips[0]) == 2  # what is sent at once is one transaction
     entries = store.history(SCOPE, last=250)
     assert [entry.message for entry in entries] == said
     assert [entry.seq for entry in entries] == list(appended.seqs)

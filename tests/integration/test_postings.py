@@ -12,7 +12,7 @@ import pytest
 from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store.postgres import store as engine
+from memorist.store.postgres import schema as engine
 from memorist.store.postgres.db import _ids, word_keys
 from memorist.store.postgres.store import PostgresStore
 from tests.conformance.worlds import worded

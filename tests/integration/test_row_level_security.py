@@ -146,7 +146,7 @@ def test_the_setting_does_not_outlive_its_transaction(url: str) -> None:
             row = connection.execute(
                 "SELECT current_setting('memorist.owner', true), current_user"
             ).fetchone()
-        assert row == ("", "postgres")
+        assert row == ("", "memorist_app")
 
 
 def test_every_table_forces_row_level_security_and_leads_its_keys_with_the_owner(url: str) -> None:

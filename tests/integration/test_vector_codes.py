@@ -17,7 +17,7 @@ from memorist.records.scope import Scope
 from memorist.store import search
 from memorist.store.engine import Db
 from memorist.store.postgres import db as postgres_db
-from memorist.store.postgres import store as engine
+from memorist.store.postgres import schema as engine
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.vectors import code_of, pack_vector
 

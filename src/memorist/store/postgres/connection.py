@@ -113,6 +113,7 @@ class WatchedConnection(psycopg.Connection[Row]):
 
     until: float | None = None  # by the monotonic clock; None: for as long as the server answers
     heard_at = 0.0
+    is_set_up = False  # as `PostgresEngine` does it
 
     @cached_property
     def _transformer(self) -> abc.Transformer:

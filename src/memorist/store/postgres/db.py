@@ -62,21 +62,24 @@ class PostgresDb:
     repeat: Exception | None = None
 
     def __init__(
-        self, connection: WatchedConnection, pgvector: bool, indexes: Callable[[], VectorIndexCache]
+        self,
+        connection: WatchedConnection,
+        pgvector: bool,
+        indexes: Callable[[], VectorIndexCache],
+        level: str,
     ) -> None:
         self._connection = connection
         self._has_pgvector = pgvector
         self._indexes = indexes
-        self._waiting: list[SentStatement] = []
+        self._waiting = [SentStatement(f"BEGIN{level}", prepare=False)]
         self._counted: Callable[[], list[Row]] | None = None  # the owner's records
 
-    def begin(self, level: str, query: str, **values: Any) -> None:
-        """Begin a transaction with its first statement."""
-        self._waiting = [SentStatement(f"BEGIN {level}", prepare=False)]
-        self.later(query, **values)
-
     def commit(self) -> None:
-        self._send(SentStatement("COMMIT", prepare=False))
+        if self._waiting and self._waiting[0].sql == "BEGIN":  # what is sent at once is one anyway
+            del self._waiting[0]
+            self._send_waiting()
+        else:
+            self._send(SentStatement("COMMIT", prepare=False))
 
     def roll_back(self) -> None:
         self._waiting = []

@@ -85,12 +85,20 @@ RETURNING key
 -- name: adopt_session
 SELECT adopt_session(:owner, :session_hash, :session_id)
 
--- Compiling a query would take longer than any of ours does.
+-- name: set_up
+-- What is the same in every transaction: once in a connection, or where a pooler gives each transaction
+-- another one, `local` to it. Compiling a query would take longer than any of ours does.
+SELECT set_config('role', :role, :local), set_config('search_path', :search_path, :local),
+  set_config('idle_in_transaction_session_timeout', :idle, :local), set_config('jit', 'off', :local)
+
 -- name: @begin
-SELECT set_config('role', :role, true), set_config('search_path', :search_path, true),
-  set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true),
-  set_config('idle_in_transaction_session_timeout', :idle, true), set_config('jit', 'off', true),
-  admit(:known)
+SELECT set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true), admit(:known)
+
+-- name: @begin_counted
+WITH counted AS (
+  INSERT INTO memorist_writes VALUES (CAST(:client AS uuid), :number, now())
+  ON CONFLICT (client) DO UPDATE SET number = excluded.number, used_at = now())
+@begin
 
 -- name: begin
 @begin
@@ -101,13 +109,13 @@ SELECT set_config('role', :role, true), set_config('search_path', :search_path, 
   set_config('enable_seqscan', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
 
 -- name: begin_shared
-@begin, pg_advisory_xact_lock_shared(hashtextextended(:owner, 1::bigint))
+@begin_counted, pg_advisory_xact_lock_shared(hashtextextended(:owner, 1::bigint))
 
 -- name: begin_exclusive
-@begin, pg_advisory_xact_lock(hashtextextended(:owner, 1::bigint))
+@begin_counted, pg_advisory_xact_lock(hashtextextended(:owner, 1::bigint))
 
 -- name: begin_for_all
-@begin, set_config('memorist.worker', 'on', true)
+@begin_counted, set_config('memorist.worker', 'on', true)
 
 -- name: begin_briefly
 @begin, set_config('lock_timeout', '5s', true)
@@ -119,10 +127,6 @@ SELECT set_config('memorist.owner', :owner, true),
 
 -- name: set_time_left
 SELECT set_config('statement_timeout', :left_ms, true)
-
--- name: count_write
-INSERT INTO memorist_writes VALUES (CAST(:client AS uuid), :number, now())
-ON CONFLICT (client) DO UPDATE SET number = excluded.number, used_at = now()
 
 -- name: next_seqs
 SELECT nextval('message_seq') FROM generate_series(1, :count)

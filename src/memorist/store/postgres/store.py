@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import threading
@@ -12,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
-from importlib import resources
 from typing import Any, TypeVar
 from uuid import uuid4
 from weakref import WeakSet
@@ -24,36 +22,23 @@ from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import (
-    Db,
-    LateError,
-    load_migrations,
-    newer_schema,
-    oldest_beside,
-    open_indexes,
-)
+from memorist.store.engine import Db, LateError, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.postgres.connection import WatchedConnection, defaults
+from memorist.store.postgres import schema
+from memorist.store.postgres.connection import SentStatement, WatchedConnection, defaults
 from memorist.store.postgres.db import QUERIES, RESIDUE, PostgresDb, pack, text_keys, view_keys
-from memorist.store.rows import Row
 
 T = TypeVar("T")
 Pool = psycopg_pool.ConnectionPool[WatchedConnection]
 
-MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
-ROLE = "memorist_app"
 OTHER_TIME = 0.3  # more or less of it than a statement was given: then the server is told
 _LEAST_MS = 100  # that a statement is given, however late it is
 _IDLE = "60s"  # after which the server ends a transaction whose process stands still
 _OPENING_SECONDS = 2.0  # for which a server is looked for that was never reached
 _COMING = re.compile("database system is|too many|connection slots|session is read-only")
-_TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
 _COUNTER_SECONDS = 86_400.0  # for which a counter is used; after 30 days its row is pruned
 _BOUND_USER = "as the connecting user, who is bound by it"
-SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ"
-_LOCK = 0x7265636F  # the advisory lock under which one process at a time changes the schema
-
-log = logging.getLogger("memorist")
+SNAPSHOT = " ISOLATION LEVEL REPEATABLE READ"
 
 
 class UnsureError(errors.StoreUnavailableError):
@@ -130,7 +115,7 @@ class PostgresEngine(ProcessPart):
         self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._opening = fork_safe(threading.Lock())
         self._in_thread = threading.local()
-        self._known = MIGRATIONS[-1][0]
+        self._known = schema.MIGRATIONS[-1][0]
         self._lost_at = 0.0  # when a connection was last lost: others may be, that were idle then
         deadline = self._deadline()
         self._first_contact()
@@ -201,7 +186,7 @@ class PostgresEngine(ProcessPart):
         self._connections.add(connection)
         connection.heard_at = time.monotonic()
         # A pooler gives each transaction another session, where what we prepared is not.
-        if _value(connection, "is_pooled", pid=str(connection.info.backend_pid)):
+        if schema.value(connection, "is_pooled", pid=str(connection.info.backend_pid)):
             connection.prepare_threshold = None
 
     def read(
@@ -287,21 +272,24 @@ class PostgresEngine(ProcessPart):
 
     @contextlib.contextmanager
     def _begun(
-        self, owner: str, left_ms: int, begin: str, level: str = "", *, bounded: bool = True
+        self,
+        owner: str,
+        left_ms: int,
+        begin: str,
+        level: str = "",
+        *,
+        bounded: bool = True,
+        **count: Any,
     ) -> Iterator[PostgresDb]:
         """A transaction, as our role and for one owner; it begins with its first statement."""
         # The server ends its work first; we give up where that answer does not come.
         until = time.monotonic() + left_ms / 1_000 + 1 if bounded else None
         with self._connection(until) as connection:
-            db = PostgresDb(connection, self.pgvector == "pgvector", self._indexes)
+            db = PostgresDb(connection, self.pgvector == "pgvector", self._indexes, level)
+            self._set_up(connection, db)
             bound = "statement_timeout" if bounded else "lock_timeout"
-            ours = {
-                "role": self._role,
-                "search_path": self._search_path,
-                "owner": owner,
-                "known": self._known,
-            }
-            db.begin(level, begin, **ours, bound=bound, left_ms=str(left_ms), idle=_IDLE)
+            time_left = {"bound": bound, "left_ms": str(left_ms)}
+            db.later(begin, owner=owner, known=self._known, **time_left, **count)
             try:
                 yield db
             except BaseException as error:
@@ -309,6 +297,15 @@ class PostgresEngine(ProcessPart):
                 if db.repeat is not None and isinstance(error, psycopg.errors.UniqueViolation):
                     raise db.repeat from error  # a new message has no other key that could be there
                 raise
+
+    def _set_up(self, connection: WatchedConnection, db: PostgresDb) -> None:
+        """Have the server work as our role: in this transaction, or in all of a connection."""
+        ours = {"role": self._role, "search_path": self._search_path, "idle": _IDLE}
+        if connection.prepare_threshold is None:
+            db.later("set_up", **ours, local=True)
+        elif not connection.is_set_up:
+            connection.send([SentStatement(QUERIES["set_up"], {**ours, "local": False})])
+            connection.is_set_up = True
 
     def _transact(
         self,
@@ -321,9 +318,9 @@ class PostgresEngine(ProcessPart):
         **how: Any,
     ) -> T:
         """Run work in a transaction; if it counts, a COMMIT in doubt is an UnsureError."""
+        if count is not None:
+            how |= {"client": count.client, "number": count.number}
         with self._begun(owner, _left_ms(deadline), begin, **how) as db:
-            if count is not None:
-                db.later("count_write", client=count.client, number=count.number)
             result = work(db)
             try:
                 db.commit()
@@ -405,87 +402,22 @@ class PostgresEngine(ProcessPart):
             pause = min(pause * 2, 0.5)
 
     def _migrate(self, deadline: float) -> tuple[str, str]:
-        """Bring the schema up to date; return the role to work as, and the search path."""
         with self._connection() as connection, connection.transaction():
             connection.execute(  # locks are waited for until then; a migration may take longer
                 f"SET LOCAL lock_timeout = {_left_ms(deadline)};"
                 f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE}'".encode()
             )
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            # By name, since "$user" would be another schema for the role we work as.
-            search_path = _search_path(connection)
-            connection.execute(f"SET LOCAL search_path = {search_path}".encode())
-            schema = _value(connection, "quoted_schema")
-            if _value(connection, "meta_table") is None:
-                connection.execute(QUERIES["create_meta"])
-            version = int(_value(connection, "meta", key="schema") or 0)
-            oldest = int(_value(connection, "meta", key="oldest") or 0)
-            if oldest > self._known:
-                raise newer_schema(version, self._known)
-            if version < self._known:  # each transaction reads it: wait for those under way
-                connection.execute("LOCK TABLE memorist_meta")
-                for number, script in MIGRATIONS[version:]:
-                    # As bytes, in which no placeholders are looked for.
-                    connection.execute(script.replace("@schema", schema).encode())
-                    oldest = max(oldest, oldest_beside(number, script))
-                _set_meta(connection, "schema", str(self._known))
-                _set_meta(connection, "oldest", str(oldest))
-            return _working_role(connection), search_path
+            return schema.migrate(connection, self._known)
 
     def _try_pgvector(self, deadline: float) -> None:
         with self._connection() as connection:
-            self.pgvector = try_pgvector(connection)
-            self._search_path = _search_path(connection)
+            self.pgvector = schema.try_pgvector(connection)
+            self._search_path = schema.search_path(connection)
 
 
 def _left_ms(deadline: float) -> int:
     """The milliseconds until a deadline, as a limit for the server."""
     return max(int((deadline - time.monotonic()) * 1_000), _LEAST_MS)
-
-
-def _value(connection: psycopg.Connection[Row], query: str, **values: str) -> Any:
-    """The first column of the first row of a named query, or None."""
-    row = connection.execute(QUERIES[query], values).fetchone()
-    return None if row is None else row[0]
-
-
-def _set_meta(connection: psycopg.Connection[Row], key: str, value: str) -> None:
-    connection.execute(QUERIES["set_meta"], {"key": key, "value": value})
-
-
-def _working_role(connection: psycopg.Connection[Row]) -> str:
-    """The role to work as, or "none" where row-level security binds the connecting user anyway."""
-    try:
-        with connection.transaction():
-            connection.execute(f"SET LOCAL ROLE {ROLE}")
-            if _value(connection, "is_above_security"):
-                raise errors.StoreError(
-                    f"the role {ROLE} is above row-level security, which keeps users apart; "
-                    f"ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS"
-                )
-            connection.execute("RESET ROLE")
-            if _value(connection, "may_write", role=ROLE):
-                return ROLE
-    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
-        pass  # there is no such role, or it is not for this user
-    if _value(connection, "is_above_security") is not False:
-        raise errors.StoreError(
-            f"this user is above row-level security and cannot work as {ROLE}; "
-            f"connect as an ordinary user, or GRANT {ROLE} to this one"
-        )
-    return "none"
-
-
-def _search_path(connection: psycopg.Connection[Row]) -> str:
-    """The schemas of our tables and of pgvector's functions, and no others.
-
-    Whoever may create functions in a schema of the path can have us call them. Temporary tables,
-    which any login may create, come last: PostgreSQL would look there first.
-    """
-    path: str | None = _value(connection, "search_path")
-    if path is None:
-        raise errors.StoreError("the search_path of this login names no schema that exists")
-    return path
 
 
 def might_pass(error: psycopg.OperationalError) -> bool:
@@ -518,54 +450,6 @@ def translate(error: psycopg.Error) -> errors.StoreError:
         case psycopg.OperationalError() if might_pass(error):
             return errors.StoreUnavailableError("PostgreSQL cannot be reached")
     return errors.StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
-
-
-def try_pgvector(connection: psycopg.Connection[Row]) -> str:
-    """Use pgvector if it works: "pgvector", or else why vectors are searched without it.
-
-    A build for another processor crashes the server at the first distance it computes. So a trial
-    is written down before it is made, and one that did not end well is not repeated.
-    """
-    deadline = time.monotonic() + _TRIAL_SECONDS
-    version = _value(connection, "pgvector_version")
-    if version is None:
-        with contextlib.suppress(psycopg.Error):
-            connection.execute("CREATE EXTENSION vector")
-        version = _value(connection, "pgvector_version")
-    if version is None:  # not on this server, or not for this user
-        return "exact: pgvector is not installed"
-    while (verdict := _value(connection, "meta", key="pgvector")) == f"trying {version}":
-        if time.monotonic() >= deadline:
-            return f"exact: pgvector {version} crashed the server when it was tried"
-        time.sleep(0.25)  # another process may be at it this moment
-    if verdict != f"works {version}":
-        _set_meta(connection, "pgvector", f"trying {version}")
-        try:
-            connection.execute("SELECT '[1, 2]'::vector <=> '[2, 1]'::vector")
-        except psycopg.ProgrammingError as error:  # say, its schema is not in the search path
-            _set_meta(connection, "pgvector", "unknown")
-            return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
-        _set_meta(connection, "pgvector", f"works {version}")
-    _adopt(connection)
-    return "pgvector"
-
-
-def _adopt(connection: psycopg.Connection[Row]) -> None:
-    """Change the column of vectors to pgvector's type, which saves casting each one.
-
-    All statements work with either type, so it stays as it is where we may not change it, or where
-    others keep the table locked.
-    """
-    if not _value(connection, "may_change_vectors"):
-        return
-    try:
-        with connection.transaction():
-            connection.execute("SET LOCAL lock_timeout = '2s'")
-            connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
-            if _value(connection, "may_change_vectors"):  # still
-                connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
-    except psycopg.Error as error:
-        log.warning("vectors stay arrays, which are searched slower (%s)", error.sqlstate)
 
 
 class PostgresStore(Store):
