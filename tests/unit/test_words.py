@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from pathlib import Path
 
 import pytest
+from snowballstemmer import stemmer
 
+from memorist.language import text
 from memorist.language.text import _stem, stem, stems, term_stem
 from memorist.recall.channels import MAX_NAMES, MAX_TERMS, names_in, terms_of
 from memorist.records.values import fold
@@ -24,6 +28,21 @@ from memorist.records.values import fold
 )
 def test_forms_of_a_word_have_one_stem(forms: str) -> None:
     assert len({stem(form) for form in forms.split()}) == 1
+
+
+def test_english_stems_are_those_of_snowball() -> None:
+    texts = [file.read_text() for file in Path(text.__file__).parents[1].rglob("*.py")]
+    said = {word for one in texts for word in re.findall("[a-z]+", one.lower())}
+    starts = (
+        "a y by ayy succ proc exc inn out earr past gener inter li os cab rel add".split()
+    )
+    ends = "s es ies ied ed eed edly ing ingly ly y e l ll ation ational ative fulness ism".split()
+    ends += "iveness ousli entli ogi logi logist izer biliti ness able ement ion sion tion".split()
+    made = {a + b + c for a in starts for b in ["", *ends] for c in ["", *ends]}
+    words = [word for word in said | made | {"skies", "dying", "news", "only"} if len(word) < 40]
+    theirs = stemmer("english").stemWord
+    assert len(words) > 10_000
+    assert [word for word in words if _stem(word) != theirs(word)] == []
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from memorist.errors import ProviderError
 from memorist.forks import fork_safe
+from memorist.language.english import english_stem
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.records.values import UNSPACED, fold
 
@@ -197,10 +198,10 @@ def is_single_valued(predicate: str) -> bool:
 
 
 @cache
-def _stemmer(language: str) -> Callable[[str], str]:
+def _russian_stemmer() -> Callable[[str], str]:
     from snowballstemmer import stemmer  # here, so that `import memorist` stays light
 
-    stem_word: Callable[[str], str] = stemmer(language).stemWord
+    stem_word: Callable[[str], str] = stemmer("russian").stemWord
     return stem_word
 
 
@@ -225,11 +226,12 @@ def stem(word: str) -> str:
 def _stem(word: str) -> str:
     if len(word) > LONGEST_STEMMED or not word.isalpha():  # numbers and codes have no other forms
         return word
-    cyrillic = "\u0400" <= word[0] <= "\u04ff"
-    if not cyrillic and not word.isascii():
+    if word.isascii():
+        return english_stem(word)
+    if not "\u0400" <= word[0] <= "\u04ff":
         return word
     with _lock:
-        return _stemmer("russian" if cyrillic else "english")(word)
+        return _russian_stemmer()(word)
 
 
 def stems(text: str) -> list[str]:
