@@ -16,6 +16,7 @@ from memorist.store.postgres import schema as engine
 from memorist.store.postgres.db import _ids, word_keys
 from memorist.store.postgres.store import PostgresStore
 from tests.conformance.worlds import worded
+from tests.support.waiting import until
 
 ADA = Scope(user="ada", session="s")
 BEN = Scope(user="ben", session="s")
@@ -82,6 +83,17 @@ def test_words_are_found_while_passages_wait_and_when_they_are_placed_in_any_ord
         assert len(worded(store, ADA, [("number7",)], limit=9)) == 1
         assert len(worded(store, ADA, [(f"number{COUNT}",)], limit=9)) == 1
         assert len(worded(store, BEN, [("pelican",)], limit=9)) == 1
+
+
+def test_where_nobody_embeds_words_are_placed_behind_the_write(
+    postgres_url: str, connection: psycopg.Connection[Any]
+) -> None:
+    placed = "SELECT FROM passage_words WHERE owner = %s AND placed LIMIT 1"
+    with PostgresStore(postgres_url) as store:
+        say(store, ADA, COUNT)  # which makes the session
+        say(store, ADA, *range(COUNT))
+        until(lambda: connection.execute(placed, (ADA.owner,)).fetchall())
+        assert held(connection, ADA, "pelican") == counted(store, ADA) == COUNT + 1
 
 
 def test_what_is_forgotten_leaves_no_place_behind(

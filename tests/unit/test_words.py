@@ -33,9 +33,7 @@ def test_forms_of_a_word_have_one_stem(forms: str) -> None:
 def test_english_stems_are_those_of_snowball() -> None:
     texts = [file.read_text() for file in Path(text.__file__).parents[1].rglob("*.py")]
     said = {word for one in texts for word in re.findall("[a-z]+", one.lower())}
-    starts = (
-        "a y by ayy succ proc exc inn out earr past gener inter li os cab rel add".split()
-    )
+    starts = "a y by ayy succ proc exc inn out earr past gener inter li os cab rel add".split()
     ends = "s es ies ied ed eed edly ing ingly ly y e l ll ation ational ative fulness ism".split()
     ends += "iveness ousli entli ogi logi logist izer biliti ness able ement ion sion tion".split()
     made = {a + b + c for a in starts for b in ["", *ends] for c in ["", *ends]}

@@ -201,6 +201,9 @@ VALUES (:owner, :id, CAST(:words AS bigint[]))
 SELECT term, places FROM places_of(CAST(:owner AS uuid), CAST(:words AS text[]), CAST(:stems AS text[]),
   :most, :in_all)
 
+-- name: place_words
+SELECT place_words(CAST(:owner AS uuid), :fewest)
+
 -- name: @waiting_places
 SELECT k.key, false, int8send(place_of(w.id)) FROM passage_words w JOIN keys k ON k.key = ANY(w.words)
 WHERE w.owner = :owner AND NOT w.placed AND w.words && CAST(:keys AS bigint[])

@@ -32,6 +32,7 @@ T = TypeVar("T")
 Pool = psycopg_pool.ConnectionPool[WatchedConnection]
 
 OTHER_TIME = 0.3  # more or less of it than a statement was given: then the server is told
+MANY_WORDS = 256  # passages of a user whose words wait, which are placed together
 _LEAST_MS = 100  # that a statement is given, however late it is
 _IDLE = "60s"  # after which the server ends a transaction whose process stands still
 _OPENING_SECONDS = 2.0  # for which a server is looked for that was never reached
@@ -114,6 +115,7 @@ class PostgresEngine(ProcessPart):
         self._indexes = cache(open_indexes)
         self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._opening = fork_safe(threading.Lock())
+        self._placing = fork_safe(threading.Lock())
         self._in_thread = threading.local()
         self._known = schema.MIGRATIONS[-1][0]
         self._lost_at = 0.0  # when a connection was last lost: others may be, that were idle then
@@ -185,9 +187,20 @@ class PostgresEngine(ProcessPart):
     def _is_new(self, connection: WatchedConnection) -> None:
         self._connections.add(connection)
         connection.heard_at = time.monotonic()
+        connection.add_notice_handler(self._is_told)
         # A pooler gives each transaction another session, where what we prepared is not.
         if schema.value(connection, "is_pooled", pid=str(connection.info.backend_pid)):
             connection.prepare_threshold = None
+
+    def _is_told(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Have words placed that wait, where the server says so, and let nobody wait for that."""
+        if notice.sqlstate == "MEM02" and not self._placing.locked():
+            owner = notice.message_primary or ""
+            threading.Thread(target=self._place, args=(owner,), daemon=True).start()
+
+    def _place(self, owner: str) -> None:
+        with self._placing, contextlib.suppress(errors.MemoristError):  # others will be told, too
+            self.write(owner, lambda db: db.run("place_words", owner=owner, fewest=MANY_WORDS))
 
     def read(
         self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True

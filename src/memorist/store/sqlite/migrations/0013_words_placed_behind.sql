@@ -1,0 +1,2 @@
+-- beside: 6
+-- Nothing here: PostgreSQL places the words of new passages behind the writes. The numbers go together.
