@@ -236,16 +236,16 @@ def append_at_once(
         for of, one in enumerate(messages, 1)
         for number, it in enumerate(one.pieces)
     ]
-    return db.later(
-        "append_messages",
+    shared = {
         **scope.columns(),
-        said=dump_json(said),
-        pieces=dump_json(pieces),
-        queued=not all(it.message.unfinished for it in messages),  # else queued when they end
-        most_in_job=MOST_IN_JOB,
-        kind=_kind(messages, source),
-        now=db.now,
-    )
+        "queued": not all(it.message.unfinished for it in messages),  # else queued when they end
+        "kind": _kind(messages, source),
+        "now": db.now,
+    }
+    if len(said) == len(pieces) == 1:
+        return db.later("append_short_message", **shared, **said[0], **pieces[0])
+    lists = {"said": dump_json(said), "pieces": dump_json(pieces), "most_in_job": MOST_IN_JOB}
+    return db.later("append_messages", **shared, **lists)
 
 
 def append_each(

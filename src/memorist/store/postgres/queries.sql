@@ -49,8 +49,15 @@ micros
 -- name: @listed_user
 listed_user(:owner, :user_id)
 
+-- name: @locked
+pg_advisory_xact_lock(hashtextextended(key::text, 0))
+
+-- name: @named_session
+sessions WHERE owner = :owner AND session_hash = :session_hash
+    AND (CAST(:agent AS text) IS NULL OR agent_name = :agent)
+
 -- name: lock_session
-SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
+SELECT key, agent_name, created_at, @locked
 FROM sessions WHERE owner = :owner AND session_hash = :session_hash
 
 -- Which tables do not bind the role we work as, and whether every login may add functions that we
@@ -139,13 +146,38 @@ INSERT INTO chat_message_history
   (id, owner, session_id, message_id, role, source, created_at, message)
 VALUES (:seq, :owner, :session, :message_id, :role, :source, @stamp, CAST(:message AS jsonb))
 
+-- name: append_short_message
+-- As `append_messages`, for one message of one passage, which most are: that takes .1 ms less.
+WITH home AS MATERIALIZED (
+  SELECT nextval('message_seq') AS seq, key, agent_name, @locked FROM @named_session
+), stored AS (
+  INSERT INTO chat_message_history
+    (id, owner, session_id, message_id, role, source, created_at, message)
+  SELECT seq, CAST(:owner AS uuid), key, :id, :role, :source, @stamp, CAST(:message AS jsonb) FROM home
+), indexed AS (
+  INSERT INTO passages (id, owner, kind, agent_name, session_id, start_at, stop_at, created_at, role,
+    speaker, self_reference, is_question, importance)
+  SELECT seq * @per_message, CAST(:owner AS uuid), 'message', agent_name, key, :start_at, :stop_at,
+    :created_at, :role, :speaker, :self_reference, :is_question, :importance FROM home
+), worded AS (
+  INSERT INTO passage_words (owner, id, words)
+  SELECT CAST(:owner AS uuid), seq * @per_message, CAST(:words AS bigint[]) FROM home
+), named AS (
+  INSERT INTO speakers (owner, speaker)
+  SELECT CAST(:owner AS uuid), :speaker FROM home WHERE CAST(:speaker AS text) IS NOT NULL
+  ON CONFLICT DO NOTHING
+), queued AS (
+  INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+  SELECT CAST(:owner AS uuid), CAST(:kind AS text), key, seq, seq, CAST(:now AS bigint) FROM home
+  WHERE :queued
+)
+SELECT seq FROM home
+
 -- Messages of a session that exists, with their passages and jobs; no rows if it does not. `of` is
 -- a passage's message, by its place in the list.
 -- name: append_messages
 WITH home AS MATERIALIZED (
-  SELECT key, agent_name, pg_advisory_xact_lock(hashtextextended(key::text, 0))
-  FROM sessions WHERE owner = :owner AND session_hash = :session_hash
-    AND (CAST(:agent AS text) IS NULL OR agent_name = :agent)
+  SELECT key, agent_name, @locked FROM @named_session
 ), said AS MATERIALIZED (
   SELECT nextval('message_seq') AS seq, h.key, h.agent_name, m.* FROM home h, ROWS FROM (
     json_to_recordset(CAST(:said AS json)) AS (id text, role text, source text,
