@@ -34,6 +34,7 @@ MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.me
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
 FITS_TOO = 0.6  # of the score of what it updates, which a message needs by itself
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
+OWN = ("user", None)  # roles of a user's statements, and of what was derived
 APART = timedelta(hours=1)  # sooner, people mostly go on with what they said
 TELLING = 5  # of the best records: they tell how long what was found is
 JUST_SAID = 10 * 1_000_000  # microseconds, in which a message may have no vector yet
@@ -343,20 +344,23 @@ def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -
     """
     asked, about_past = content_stems(question), asks_about_past(question)
     told = cache(partial(Clause.about, asked))  # only of the hits that might change places
+    has_number = cache(NUMBER.search)
     successors = _successors(asked, updates)
 
     def leads(hit: Hit, other: Hit) -> bool:
         newer, older = (other, hit) if about_past else (hit, other)
-        later = newer.created_at - older.created_at
         if newer.id in successors.get(older.id, ()):
             return True
-        if newer.speaker != older.speaker or later <= timedelta(0) or not _are_own(newer, older):
+        if newer.created_at <= older.created_at or newer.speaker != older.speaker:
             return False
-        if later <= APART and not (NUMBER.search(newer.text) and NUMBER.search(older.text)):
+        if newer.role not in OWN or older.role not in OWN:
+            return False
+        is_apart = newer.created_at - older.created_at > APART
+        if not is_apart and not (has_number(newer.text) and has_number(older.text)):
             return False
         if not (one := told(newer.text)) or not (two := told(older.text)):
             return False
-        return (later > APART or one.gives_other_figure(two)) and one.is_on_matter_of(two)
+        return (is_apart or one.gives_other_figure(two)) and one.is_on_matter_of(two)
 
     order: list[Hit] = []
     for hit in hits[:LOOKED_AT]:
@@ -399,11 +403,6 @@ def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str
         if not update.holds and (fits[update] > most or fits[update] == most > 0):
             successors.setdefault(update.message_id, set()).add(update.by or "")
     return successors
-
-
-def _are_own(*hits: Hit) -> bool:
-    """Whether they are a user's statements, or were derived."""
-    return all(hit.role in ("user", None) for hit in hits)
 
 
 class Curves(NamedTuple):

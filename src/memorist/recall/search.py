@@ -121,10 +121,10 @@ def _dates() -> ModuleType:
 class RecallRun:
     """One search.
 
-    The store's thread runs one channel after the other and then ranks: side by side they would
-    wait for each other, since Python runs one thread at a time. The model's thread runs beside
-    it what mostly works outside of Python: the embedder and the vector search. The caller waits
-    for the ranking, and no longer than the deadline.
+    The store's thread runs one channel after the other: side by side they would wait for each
+    other, since Python runs one thread at a time. The model's thread runs beside it what mostly
+    works outside of Python: the embedder and the vector search. Each looks up what it found, and
+    the last of them ranks. The caller waits for the ranking, and no longer than the deadline.
     """
 
     def __init__(self, searcher: Searcher, query: Query) -> None:
@@ -144,9 +144,9 @@ class RecallRun:
         )
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
-        self._passages_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._at_work = 1 + bool(self._by_model)  # threads whose channels are not done
         self._is_ranking = False
-        self._store_waits = False  # the store's thread has nothing to do but wait for the model's
         self._timings: dict[str, float] = {}
         self._total = 0
         self._updates: list[Update] = []
@@ -176,15 +176,12 @@ class RecallRun:
         """
         in_store = [task for name, task in self._channels.items() if name not in self._by_model]
         by_model = [self._channels[name] for name in self._by_model]
-        if not by_model:
-            return [self._together(*in_store, self._speakers, self._period, self._answer)], []
-        looks_up = Task(self._look_up_while_model_works), Task(self._look_up_while_store_works)
-        return [
-            self._together(*in_store, self._speakers, looks_up[0]),
-            self._period,
-            Task(self._wait_for_model),
-            self._together(self._answer),
-        ], [self._speakers, self._together(*by_model, looks_up[1])]
+        looks_up = [
+            Task(partial(self._look_up_and_rank, names))
+            for names in (self._channels.keys() - self._by_model, self._by_model)
+        ]
+        store = self._together(*in_store, self._speakers, self._period, looks_up[0])
+        return [store], [self._speakers, self._together(*by_model, looks_up[1])] if by_model else []
 
     def _together(self, *tasks: Task[Any]) -> Task[None]:
         """A task that runs others, which read the store in one transaction."""
@@ -202,7 +199,7 @@ class RecallRun:
     def _await_answer(self, store_tasks: Sequence[Task[Any]]) -> Task[Any]:
         """The task whose result is the answer: done in time, or given up."""
         answer = self._answer
-        if self._wait_for(answer, keep=RANKING_SECONDS):
+        if self._wait_for(answer, keep=2 * RANKING_SECONDS):
             return answer
         if not answer.begun:
             # A channel is slow: rank what the others found, in another thread.
@@ -240,18 +237,16 @@ class RecallRun:
         self._speakers.wait(self._clock.left(keep=2 * RANKING_SECONDS))  # the other thread's task
         return self._speakers.result_or(frozenset())
 
-    def _wait_for_model(self) -> None:
-        for name in self._by_model:
-            self._wait_for(self._channels[name], keep=2 * RANKING_SECONDS)
-
-    def _look_up_while_model_works(self) -> None:
-        self._store_waits = True
-        if not all(self._channels[name].wait(0) for name in self._by_model):
-            self._look_up(self._finds())
-
-    def _look_up_while_store_works(self) -> None:
-        if not self._store_waits:
-            self._look_up(self._finds())
+    def _look_up_and_rank(self, channels: Collection[str]) -> None:
+        """Look up what a thread's channels found; rank, if the other's are done, too."""
+        finds = self._finds()
+        with contextlib.suppress(Exception):  # the ranking will look again, and report it
+            self._look_up({name: finds[name] for name in channels if name in finds})
+        with self._lock:
+            self._at_work -= 1
+            is_last = not self._at_work
+        if is_last:
+            self._answer.run()
 
     def _finds(self) -> dict[str, list[Found]]:
         """What the channels that are done have found."""
@@ -262,7 +257,7 @@ class RecallRun:
         ids = {find.passage for found in finds.values() for find in found} - self._passages.keys()
         if ids:
             new = self._searcher.store.passages(self._query.scope, sorted(ids))
-            with self._passages_lock:
+            with self._lock:
                 self._passages = self._passages | {passage.id: passage for passage in new}
         return self._passages
 
