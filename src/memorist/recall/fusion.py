@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from math import exp, log
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memorist.language.likeness import NUMBER, Clause, content_stems
 from memorist.language.people import names_someone, names_user
@@ -117,17 +117,17 @@ class Board:
 
     def add(self, name: str, column: Column) -> None:
         """Add a signal to the scores of the rows that have it."""
-        self.columns.append((name, column))
+        if column:
+            self.columns.append((name, column))
         scores = self.scores
-        scores += [0.0] * (len(self.passages) - len(scores))
         for row, part in column.items():
             scores[row] += part
 
     def order(self) -> list[int]:
         """The rows, best first; of equals the newer."""
-        ids = [passage.id for passage in self.passages]
-        newest = sorted(range(len(ids)), key=ids.__getitem__, reverse=True)
-        return sorted(newest, key=self.scores.__getitem__, reverse=True)
+        ids = (passage[0] for passage in self.passages)
+        ranked = sorted(zip(self.scores, ids, range(len(self.scores)), strict=True), reverse=True)
+        return [row for _, _, row in ranked]
 
     def record(self, row: int) -> RankedRecord:
         """A row as a record with its reasons."""
@@ -154,17 +154,20 @@ def fuse(
     board = Board()
     sources = _source_messages(passages)
     for channel in filter(found.__contains__, MERGE_ORDER):
-        finds = [find for find in found[channel] if find.passage in sources]
+        finds = [find for find in found[channel] if find[0] in sources]
         if channel == "words" and sources is not passages:
             finds = _own_words(finds, sources)
         _gather(board, channel, finds, sources, getattr(ranking, channel))
+    if not board.passages:
+        return []
+    held = Passage(*zip(*board.passages, strict=True))  # of each field the values of all rows
     most = ranking.short_chars
-    short = [1.0 if it.stop <= most else most / it.stop for it in board.passages]
-    _lend(board, ranking, short)
-    for name, column in _boosts(board, ranking, short, focus, now):
+    short = [1.0 if stop <= most else most / stop for stop in held.stop]
+    _lend(board, held, ranking, short)
+    for name, column in _boosts(board, held, ranking, short, focus, now):
         board.add(name, column)
     order = board.order()
-    _spread(board, order, ranking.spread)
+    _spread(board, held, order, ranking.spread)
     if ranking.update and not focus.about_past:
         _lift(board, passages, ranking.update)
     order.sort(key=board.scores.__getitem__, reverse=True)
@@ -207,18 +210,20 @@ def _gather(
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}
     rows, held = board.rows, board.passages
-    for find, score, share in zip(finds, scores, shares(scores, low, high), strict=True):
+    for find, share in zip(finds, shares(scores, low, high), strict=True):
         passage = passages[find[0]]
-        row = rows.setdefault(passage[2], len(held))  # by its record
-        if row == len(held):
+        row = rows.get(passage[2])  # by its record
+        if row is None:
+            row = rows[passage[2]] = len(held)
             held.append(passage)
         elif row in placed:
             continue
         elif channel == "meaning":  # it tells best which span of a long message fits
             held[row] = passage
-        placed[row] = len(placed) + 1, score
+        placed[row] = len(placed) + 1, find[1]
         column[row] = weight * share
     board.found[channel] = placed
+    board.scores += [0.0] * (len(held) - len(board.scores))
     board.add(channel, column)
 
 
@@ -226,93 +231,95 @@ def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
     """Scores scaled so that `low` becomes 0 and `high` becomes 1."""
     if high <= low:
         return [1.0] * len(scores)
-    return [(score - low) / (high - low) for score in scores]
+    span = high - low
+    return [(score - low) / span for score in scores]
 
 
-def _lend(board: Board, ranking: Ranking, short: Sequence[float]) -> None:
+def _lend(board: Board, held: Any, ranking: Ranking, short: Sequence[float]) -> None:
     """Lend short messages some of the scores beside them, and of the best of their session."""
-    scores, held, rows = board.scores, board.passages, board.rows
+    scores = board.scores
     sessions = defaultdict(list)
-    for it, score in zip(held, scores, strict=True):
-        sessions[it.session].append(score)
+    for session, score in zip(held.session, scores, strict=True):
+        sessions[session].append(score)
     sessions.pop(None, None)
     best = {
-        session: sum(sorted(among)[-BEST_OF_SESSION:]) / BEST_OF_SESSION
+        session: ranking.session * (sum(sorted(among)[-BEST_OF_SESSION:]) / BEST_OF_SESSION)
         for session, among in sessions.items()
     }
     lent: defaultdict[int, float] = defaultdict(float)
-    for row, it in enumerate(held):
-        if it.previous is not None and (before := rows.get(it.previous)) is not None:
+    for row, before in enumerate(map(board.rows.get, held.previous)):
+        if before is not None:
             lent[row] += scores[before] * short[before]
             lent[before] += scores[row] * short[row]
     beside = {row: ranking.neighbours * part * short[row] for row, part in lent.items()}
     around = {
-        row: ranking.session * best[it.session] * short[row]
-        for row, it in enumerate(held)
-        if it.session in best
+        row: best[session] * short[row]
+        for row, session in enumerate(held.session)
+        if session in best
     }
     board.add("neighbours", beside)
     board.add("session", around)
 
 
 def _boosts(
-    board: Board, ranking: Ranking, short: Sequence[float], focus: QuestionFocus, now: datetime
+    board: Board,
+    held: Any,
+    ranking: Ranking,
+    short: Sequence[float],
+    focus: QuestionFocus,
+    now: datetime,
 ) -> Iterator[tuple[str, Column]]:
     """What each signal adds to which rows."""
-    held = board.passages
-    rows = list(enumerate(held))
     # Being said by the right role helps only what fits the question, not what is merely new.
     fitting = set().union(*(board.found.get(channel, ()) for channel in FITTING))
-    theirs = [(row, it) for row, it in rows if it.role == focus.role and row in fitting]
+    theirs = [row for row in fitting if held.role[row] == focus.role]
     # What users say is short and about them; what is long they mostly paste.
-    part = short if focus.role == "user" else [1.0] * len(held)
-    yield "role", {row: ranking.role * part[row] for row, _ in theirs}
+    part = short if focus.role == "user" else [1.0] * len(short)
+    yield "role", {row: ranking.role * part[row] for row in theirs}
     # The first message of a session often says what the session is about.
-    yield "opening", {row: ranking.opening * part[row] for row, it in theirs if it.previous is None}
-    yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in focus.names}
-    yield "when", {row: ranking.when * part for row, part in _timely(rows, focus.when)}
-    weight = ranking.self_reference
-    yield (
-        "self_reference",
-        {row: weight * it.self_reference * short[row] for row, it in rows if it.self_reference},
-    )
-    yield "outdated", {row: ranking.outdated for row, it in rows if it.outdated}
-    yield "question", {row: ranking.question for row, it in rows if it.is_question}
-    yield (
-        "importance",
-        {row: ranking.importance * it.importance for row, it in rows if it.importance is not None},
-    )
+    first = (row for row in theirs if held.previous[row] is None)
+    yield "opening", {row: ranking.opening * part[row] for row in first}
+    named = (row for row, name in enumerate(held.speaker) if name in focus.names)
+    yield "speaker", dict.fromkeys(named, ranking.speaker)
+    yield "when", {row: ranking.when * part for row, part in _timely(held.said_at, focus.when)}
+    weight, told = ranking.self_reference, enumerate(held.self_reference)
+    yield "self_reference", {row: weight * part * short[row] for row, part in told if part}
+    yield "outdated", dict.fromkeys(_where(held.outdated), ranking.outdated)
+    yield "question", dict.fromkeys(_where(held.is_question), ranking.question)
+    weight, told = ranking.importance, enumerate(held.importance)
+    yield "importance", {row: weight * part for row, part in told if part is not None}
     weight, half_life = ranking.recency, ranking.half_life_days
     today = to_micros(now) / DAY
-    ages = [max(today - it.said_at / DAY, 0.0) for it in held]
+    ages = [max(today - said_at / DAY, 0.0) for said_at in held.said_at]
     yield "recency", {row: weight * 0.5 ** (days / half_life) for row, days in enumerate(ages)}
 
 
-def _timely(
-    rows: Sequence[tuple[int, Passage]], period: Period | None
-) -> Iterator[tuple[int, float]]:
+def _where(marks: Sequence[int]) -> Iterator[int]:
+    return (row for row, mark in enumerate(marks) if mark)
+
+
+def _timely(moments: Sequence[int], period: Period | None) -> Iterator[tuple[int, float]]:
     """Rows of the time asked about, and, at half the boost, of the days after it."""
     if period is None:
         return
     first, last = map(to_micros, period)
-    for row, it in rows:
-        if first <= it.said_at < last:
+    for row, said_at in enumerate(moments):
+        if first <= said_at < last:
             yield row, 1.0
-        elif last <= it.said_at < last + SOON:
+        elif last <= said_at < last + SOON:
             yield row, 0.5
 
 
-def _spread(board: Board, order: Sequence[int], step: float) -> None:
+def _spread(board: Board, held: Any, order: Sequence[int], step: float) -> None:
     """Lower each further record of a session by one more step, so that others are heard too."""
     seen: dict[object, int] = {}
     column: Column = {}
-    held = board.passages
     for row in order if step else ():
-        session = held[row].session
-        if session is not None:
-            if before := seen.get(session, 0):
-                column[row] = -step * before
-            seen[session] = before + 1
+        session = held.session[row]
+        before = seen.get(session, 0)
+        seen[session] = before + 1
+        if before and session is not None:
+            column[row] = -step * before
     board.add("spread", column)
 
 
