@@ -81,8 +81,8 @@ def shelf_of(rows: Matrix, coded: bool, step: int) -> VectorIndex:
 def test_a_packed_vector_has_length_one_and_half_the_size() -> None:
     packed = pack_vector([3.0, 4.0])
     assert len(packed) == 4
-    assert unpack_vectors([packed])[0] == pytest.approx([0.6, 0.8], abs=1e-3)
-    assert unpack_vectors([pack_vector([0.0, 0.0])]).tolist() == [[0.0, 0.0]]
+    assert unpack_vectors(packed, 1)[0] == pytest.approx([0.6, 0.8], abs=1e-3)
+    assert unpack_vectors(pack_vector([0.0, 0.0]), 1).tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize("dimensions", [1, 3, 8, 63, 64, 65, 384])

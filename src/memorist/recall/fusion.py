@@ -160,7 +160,8 @@ def fuse(
         _gather(board, channel, finds, sources, getattr(ranking, channel))
     if not board.passages:
         return []
-    held = Passage(*zip(*board.passages, strict=True))  # of each field the values of all rows
+    # Of each field the values of all rows.
+    held: Any = Passage._make(zip(*board.passages, strict=True))
     most = ranking.short_chars
     short = [1.0 if stop <= most else most / stop for stop in held.stop]
     _lend(board, held, ranking, short)

@@ -38,10 +38,10 @@ def code_of(packed: bytes) -> bytes:
     return bits + bytes(-len(bits) % 8)
 
 
-def unpack_vectors(packed: Sequence[bytes]) -> NDArray[np.float32]:
-    """Packed vectors as the rows of a matrix."""
-    numbers = np.frombuffer(b"".join(packed), "<f2").astype(np.float32)
-    return numbers.reshape(len(packed), len(numbers) // max(len(packed), 1))
+def unpack_vectors(packed: bytes, count: int) -> NDArray[np.float32]:
+    """Packed vectors, joined, as the rows of a matrix."""
+    numbers = np.frombuffer(packed, "<f2").astype(np.float32)
+    return numbers.reshape(count, len(numbers) // max(count, 1))
 
 
 def cosines(
@@ -50,21 +50,16 @@ def cosines(
     """The `limit` passages whose vectors, in rows, are nearest to `vector`, best first."""
     if not passages or limit <= 0:
         return []
-    ids, scores = np.array(passages, np.int64), _units(vectors) @ _unit(vector)
+    ids, lengths = np.array(passages, np.int64), np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    scores = vectors @ _unit(vector) / np.where(lengths, lengths, np.float32(1))
     best = np.lexsort((-ids, -scores))[:limit]
     return list(zip(ids[best].tolist(), scores[best].tolist(), strict=True))
 
 
-def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Each row scaled to length 1; a zero row stays zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    units: NDArray[np.float32] = vectors / lengths
-    return units
-
-
 def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
-    unit: NDArray[np.float32] = _units(np.asarray([vector], np.float32))[0]
+    """Scaled to length 1; zeros stay zeros."""
+    row = np.asarray(vector, np.float32)
+    unit: NDArray[np.float32] = row / (float(np.linalg.norm(row)) or 1)
     return unit
 
 
@@ -76,6 +71,7 @@ class VectorIndex:
 
     def __init__(self, coded: bool) -> None:
         self.coded = coded
+        self.lock = fork_safe(threading.Lock())  # to be held while something is added
         self.last = 0  # the highest id added, or the last row of many
         self.offset = 0  # bytes of that row
         self.missing = 0  # hits that did not exist any more
@@ -100,8 +96,8 @@ class VectorIndex:
         """Add `(id, passage, vector or code)`, by rising id."""
         if not rows:
             return
-        packed = [row[2] for row in rows]
-        values = _codes(packed) if self.coded else unpack_vectors(packed)
+        joined = b"".join([row[2] for row in rows])
+        values = _codes(joined, len(rows)) if self.coded else unpack_vectors(joined, len(rows))
         self._extend(np.array([row[1] for row in rows], np.int64), values)
         self.last = rows[-1][0]
 
@@ -144,9 +140,10 @@ class VectorIndex:
         self, vector: Sequence[float], limit: int, allowed: NDArray[np.int64] | None
     ) -> Hits:
         """The nearest passages, best first; scores are cosines, or likewise of their signs."""
-        if not self._count or limit <= 0:
+        with self.lock:  # what is there stays as it is while more is added
+            passages, values = self._passages[: self._count], self._used()
+        if not len(passages) or limit <= 0:
             return []
-        passages, values = self._passages[: self._count], self._used()
         if allowed is not None:
             kept = np.flatnonzero(np.isin(passages, allowed))
             passages = passages[kept]
@@ -170,8 +167,8 @@ def _dots(
     return scores
 
 
-def _codes(packed: Sequence[bytes]) -> NDArray[np.uint64]:
-    return np.frombuffer(b"".join(packed), np.uint64).reshape(len(packed), -1).T
+def _codes(packed: bytes, count: int) -> NDArray[np.uint64]:
+    return np.frombuffer(packed, np.uint64).reshape(count, -1).T
 
 
 def _likeness(codes: NDArray[np.uint64], vector: Sequence[float]) -> NDArray[np.int16]:
@@ -244,7 +241,7 @@ class SharedIndex:
     def __init__(self, index: VectorIndex) -> None:
         self.index = index
         self.counted = 0  # of its bytes, by the cache
-        self.lock = fork_safe(threading.Lock())
+        self.lock = index.lock
 
     def search(
         self,
@@ -262,8 +259,7 @@ class SharedIndex:
         index = self.index
         wanted = max(rescored or RESCORED, limit) if index.coded else limit
         while True:
-            with self.lock:
-                hits = index.search(vector, wanted, allowed)
+            hits = index.search(vector, wanted, allowed)
             found = existing(hits)
             if len(found) >= limit or len(hits) < wanted:
                 index.missing += len(hits) - len(found)

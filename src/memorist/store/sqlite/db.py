@@ -258,16 +258,17 @@ class SqliteDb:
             [(count,)] = self.rows("count_vectors", **key)
             shared = self._indexes().add(place, coded=count > vectors.EXACT_UP_TO)
         index = shared.index
-        with shared.lock:
-            since = "codes_since" if index.coded else "vectors_since"
-            while rows := self.rows(since, **key, last=index.last):
-                index.add(rows)
+        since = "codes_since" if index.coded else "vectors_since"
+        if not index.last or self.rows(since, **key, last=index.last):
+            with shared.lock:
+                while rows := self.rows(since, **key, last=index.last):
+                    index.add(rows)
 
         def existing(hits: vectors.Hits) -> vectors.Hits:
             passages = [passage for passage, _ in hits]
             if not index.coded:
-                kept = set(self.ids("existing_vectors", **key, passages=passages).tolist())
-                return [hit for hit in hits if hit[0] in kept]
+                gone = set(self.ids("missing_vectors", **key, passages=passages).tolist())
+                return [hit for hit in hits if hit[0] not in gone] if gone else hits
             ids, whole = self._vectors(**key, passages=passages)
             return vectors.cosines(ids, whole, vector, len(hits))
 
@@ -280,8 +281,9 @@ class SqliteDb:
     def _vectors(self, **values: Any) -> tuple[list[int], Vector]:
         from memorist.store.vectors import unpack_vectors
 
-        rows = self.rows("vectors_of", **values)
-        return [row[0] for row in rows], unpack_vectors([row[1] for row in rows])
+        [(joined, packed)] = self.rows("vectors_of", **values)
+        passages: list[int] = json.loads(f"[{joined or ''}]")
+        return passages, unpack_vectors(packed or b"", len(passages))
 
     def put_vectors(
         self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]

@@ -293,7 +293,8 @@ SELECT id, passage, code FROM vectors
 WHERE owner = :owner AND embedder = :embedder AND id > :last ORDER BY id LIMIT 50000
 
 -- name: vectors_of
-SELECT passage, embedding FROM vectors
+-- All in one value: with each row that is fetched another thread may take its turn.
+SELECT group_concat(passage), CAST(group_concat(CAST(embedding AS TEXT), '') AS BLOB) FROM vectors
 WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
 
 -- Only what came lately to the whole store is looked at: the rest has its vectors.
@@ -325,9 +326,10 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filt
     SELECT 1 FROM memory_items i
     WHERE i.owner = :owner AND i.id = p.view_id AND i.expires_at <= :now))
 
+-- name: missing_vectors
 -- From the index alone: the passages asked for are one owner's, and no id is given out twice.
--- name: existing_vectors
-SELECT group_concat(passage) FROM vectors WHERE passage IN (:passages*) AND embedder = :embedder
+SELECT group_concat(k.value) FROM json_each(:passages) k
+WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = k.value AND v.embedder = :embedder)
 
 -- name: unscrubbed
 SELECT forgets, since FROM unscrubbed
