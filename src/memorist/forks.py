@@ -25,6 +25,7 @@ T = TypeVar("T")
 _locks: dict[int, weakref.ref[Any]] = {}
 _parts: dict[int, weakref.ref[ProcessPart]] = {}
 _before: list[ProcessPart] = []
+_alone = False
 
 
 class ProcessPart:
@@ -45,6 +46,11 @@ class ProcessPart:
 
     def await_exit(self, seconds: float) -> None:
         """Wait for what was begun, at most so long."""
+
+
+def forked_alone() -> bool:
+    """Whether no other thread ran at the last fork, so that nobody had anything in hand."""
+    return _alone
 
 
 def fork_safe(lock: T) -> T:
@@ -76,12 +82,14 @@ _forking = fork_safe(threading.RLock())  # held by the thread that forks: `_befo
 
 
 def _before_fork() -> None:
+    global _alone
     for name, module in list(sys.modules.items()):
         # A child would wait for ever for a module that another thread is importing at the fork.
         if getattr(getattr(module, "__spec__", None), "_initializing", False):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
     _forking.acquire()  # after the imports, since a module may fork while it is imported
+    _alone = len(sys._current_frames()) == 1
     _before.extend(_alive(_parts))
     with contextlib.ExitStack() as steps:  # in which all are called, even if one fails
         for part in reversed(_before):

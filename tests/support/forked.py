@@ -202,16 +202,19 @@ def _warm_up() -> None:
     """Import, and read in, what most processes need, and what starts no thread."""
     for name in AT_WORK:
         import_module(f"memorist.{name}")
+    from memorist import Message
     from memorist.language.dates import find_dates
     from memorist.language.lexicon import category_of
     from memorist.language.likeness import content_stems
     from memorist.language.text import minilm_folder
+    from memorist.lifecycle.rules import extract
     from memorist.providers.minilm import _open_model
     from memorist.providers.tokenizer import tokenizer_for
 
     find_dates("last May", datetime.now(UTC))
     category_of("so that the children need not read the words again")
     content_stems("the stop words")
+    extract(Message("user", "I moved to Berlin last May."))
     tokenizer_for().count("tea")
     _open_model(minilm_folder(), 1)
     assert threading.active_count() == 1

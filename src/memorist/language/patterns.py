@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import re2
 
-from memorist.forks import ProcessPart, lazy_property
+from memorist.forks import ProcessPart, forked_alone, lazy_property
 
 _SETS = {
     "w": r"0-9A-Z_a-z\x{aa}\x{b5}\x{ba}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1fff}\x{2c00}-\x{2dff}"
@@ -93,7 +93,7 @@ class PatternMatch:
 
 
 class _Compiled(ProcessPart):
-    """What RE2 compiled, as `_regex`; a forked child compiles it anew.
+    """What RE2 compiled, as `_regex`; a forked child compiles it anew if its parent had threads.
 
     RE2 lets other threads run while it matches, and has locks of its own.
     """
@@ -101,7 +101,7 @@ class _Compiled(ProcessPart):
     _lost: ClassVar[list[Any]] = []  # kept: deleting what was in use at the fork might crash
 
     def after_fork(self, *, in_child: bool) -> None:
-        if in_child and "_regex" in self.__dict__:
+        if in_child and not forked_alone() and "_regex" in self.__dict__:
             self._lost.append(self.__dict__.pop("_regex"))
             re2.purge()  # its cache of patterns
 
