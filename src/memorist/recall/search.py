@@ -146,7 +146,7 @@ class RecallRun:
         self._passages: dict[int, Passage] = {}
         self._lock = threading.Lock()
         self._at_work = 1 + bool(self._by_model)  # threads whose channels are not done
-        self._is_ranking = False
+        self._is_ranking = self._store_is_done = False
         self._timings: dict[str, float] = {}
         self._total = 0
         self._updates: list[Update] = []
@@ -199,13 +199,18 @@ class RecallRun:
     def _await_answer(self, store_tasks: Sequence[Task[Any]]) -> Task[Any]:
         """The task whose result is the answer: done in time, or given up."""
         answer = self._answer
-        if self._wait_for(answer, keep=2 * RANKING_SECONDS):
+        is_done = self._wait_for(answer, keep=2 * RANKING_SECONDS)
+        if not is_done and not self._store_is_done:  # else only the model is late: go on without
+            is_done = self._wait_for(answer, keep=RANKING_SECONDS)
+        if is_done:
             return answer
         if not answer.begun:
             # A channel is slow: rank what the others found, in another thread.
             for task in (*store_tasks, *self._channels.values(), answer):
                 task.drop()
-            answer = Task(lambda: self._rank(min(self._query.limit, LATE_HITS)))
+            limit = self._query.limit
+            most = limit if self._store_is_done else min(limit, LATE_HITS)
+            answer = Task(lambda: self._rank(most))
             self._searcher.store_pool.start(self._together(answer))
         grace = FOUND_SECONDS if any(self._finds().values()) else GRACE_SECONDS
         answer.wait(self._clock.left(keep=-grace))
@@ -242,6 +247,7 @@ class RecallRun:
         finds = self._finds()
         with contextlib.suppress(Exception):  # the ranking will look again, and report it
             self._look_up({name: finds[name] for name in channels if name in finds})
+        self._store_is_done |= channels is not self._by_model
         with self._lock:
             self._at_work -= 1
             is_last = not self._at_work
