@@ -5,12 +5,19 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
+import pytest
+
+from memorist import Message
 from memorist.store.sqlite.store import refuse_foreign
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
 from tests.crash.processes import Forked, finish, read_line, start, tell
 from tests.support.examples import LONG
+from tests.support.waiting import until
 
 APPENDS = 500 if LONG else 200
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(key::text, 0)) FROM sessions"
+WAITING = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
 
 def test_two_processes_append_to_one_session_at_once(target: str) -> None:
@@ -42,6 +49,23 @@ def test_eight_threads_share_one_store_object(target: str) -> None:
     for name, ids in zip(names, seen, strict=True):  # each saw at least its own, in order
         own = [id_ for id_ in ids if id_.startswith(f"{name}n")]
         assert own == [message.message_id for k in range(60) for message in batch(name, k)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_waits_for_a_session_is_numbered_after_what_it_waited_for(
+    postgres_with_tables: str, count: int
+) -> None:
+    url, said = postgres_with_tables, [Message("user", f"tea {n}") for n in range(count)]
+    with open_store(url) as store, psycopg.connect(url) as other:
+        store.append(SCOPE, [Message("user", "first")])
+        other.execute(LOCK)
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(store.append, SCOPE, said)
+            until(lambda: other.execute(WAITING).fetchall())
+            [(taken,)] = other.execute("SELECT nextval('message_seq')").fetchall()
+            other.commit()
+            assert waiting.result().added == count
+        assert all(entry.seq > taken for entry in store.history(SCOPE)[1:])
 
 
 def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(tmp_path: Path) -> None:

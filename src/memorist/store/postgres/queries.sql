@@ -148,8 +148,11 @@ VALUES (:seq, :owner, :session, :message_id, :role, :source, @stamp, CAST(:messa
 
 -- name: append_short_message
 -- As `append_messages`, for one message of one passage, which most are: that takes .1 ms less.
-WITH home AS MATERIALIZED (
-  SELECT nextval('message_seq') AS seq, key, agent_name, @locked FROM @named_session
+-- Its number is taken under the session's lock: before, it might lie among those of another batch.
+WITH locked AS MATERIALIZED (
+  SELECT key, agent_name, @locked FROM @named_session
+), home AS MATERIALIZED (
+  SELECT nextval('message_seq') AS seq, key, agent_name FROM locked
 ), stored AS (
   INSERT INTO chat_message_history
     (id, owner, session_id, message_id, role, source, created_at, message)
