@@ -70,6 +70,19 @@ def reads(
     return run
 
 
+def asks(
+    work: Callable[Concatenate[Db, S, P], Callable[[], T]],
+) -> Callable[Concatenate[Store, S, P], T]:
+    """A method that reads by one statement, which may then be sent with all of its transaction."""
+    read = reads(work)
+
+    @wraps(work)
+    def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return read(store, of, *args, **kwargs)()
+
+    return run
+
+
 def writes(
     work: Callable[Concatenate[Db, S, P], T],
     *,
@@ -202,7 +215,7 @@ class Store:
     newest = reads(search.newest)
     passages = reads(search.passages)
     read = reads(search.read, snapshot=True)
-    speakers = reads(search.speakers)
+    speakers = asks(search.speakers)
 
     # Vectors
     unembedded = reads(search.unembedded, snapshot=True)

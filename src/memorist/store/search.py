@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import nlargest
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from memorist.errors import DimensionError, RecordError
@@ -191,11 +192,14 @@ def passages(db: Db, scope: Scope, ids: Sequence[int]) -> list[Passage]:
 
 def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
+    seqs = sorted({id_ // PASSAGES_PER_MESSAGE for id_ in ids if id_ > 0})
+    early = db.later("messages_by_seq", owner=scope.owner, seqs=seqs[:READ_AT_ONCE])
     rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
     by_id = {row[0]: row for row in rows}
     derived = [id_ for id_, kind, *_ in rows if kind in ("memory", "fact")]
     sources = db.later("source_messages", owner=scope.owner, ids=derived) if derived else list
-    matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id], holds_at=db.now)
+    there = [by_id[id_] for id_ in ids if id_ in by_id]
+    matches = _matches(db, scope, there, holds_at=db.now, early=early)
     matches = [match for match in matches if match.text.strip()]
     said = defaultdict[int, tuple[query.SourceMessage, ...]](tuple)
     for id_, message_id, session_id, at, _ in sources():
@@ -203,9 +207,10 @@ def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     return [replace(it, sources=said[it.passage]) if it.passage in said else it for it in matches]
 
 
-def speakers(db: Db, scope: Scope) -> list[str]:
+def speakers(db: Db, scope: Scope) -> Callable[[], list[str]]:
     """The names of those who speak in the user's conversations."""
-    return [name for (name,) in db.rows("speakers", owner=scope.owner)]
+    rows = db.later("speakers", owner=scope.owner)
+    return lambda: [name for (name,) in rows()]
 
 
 def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:
@@ -342,11 +347,19 @@ def _check_dimensions(stored: int, given: int) -> None:
         )
 
 
-def _matches(db: Db, scope: Scope, rows: Sequence[Row], holds_at: int | None = None) -> list[Match]:
+def _matches(
+    db: Db,
+    scope: Scope,
+    rows: Sequence[Row],
+    *,
+    holds_at: int | None = None,
+    early: Callable[[], list[Row]] = list,
+) -> list[Match]:
     """The passages of rows that say where each is; those of expired records are left out, and
     with `holds_at` facts that do not hold then.
 
     Of a derived record only the passage is read; of messages, a few at a time, as they may be long.
+    Some may be read `early`.
     """
     views = [id_ for id_, _, view, *_ in rows if view is not None]
     named = {"owner": scope.owner, "ids": views, "now": db.now, "holds_at": holds_at}
@@ -357,15 +370,16 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row], holds_at: int | None = N
             spans[row[0] // PASSAGES_PER_MESSAGE].append(row)
     texts: dict[int, str] = {}
     said: dict[int, dict[str, Any]] = {}  # what a message tells of itself
-    seqs = sorted(spans)
-    for start in range(0, len(seqs), READ_AT_ONCE):
-        some = seqs[start : start + READ_AT_ONCE]
-        for stored in db.rows("messages_by_seq", owner=scope.owner, seqs=some):
-            message = db.unpack(stored)
-            for id_, _, _, begin, end, *_ in spans[stored[0]]:
-                texts[id_] = message.text[begin:end]
-                who = {"role": message.role, "speaker": message.name}
-                said[id_] = {"id": message.message_id, **who}
+    first = [row for row in early() if row[0] in spans]
+    seqs = sorted(spans.keys() - {row[0] for row in first})
+    pages = (seqs[at : at + READ_AT_ONCE] for at in range(0, len(seqs), READ_AT_ONCE))
+    others = (db.rows("messages_by_seq", owner=scope.owner, seqs=page) for page in pages)
+    for stored in chain(first, chain.from_iterable(others)):
+        message = db.unpack(stored)
+        for id_, _, _, begin, end, *_ in spans[stored[0]]:
+            texts[id_] = message.text[begin:end]
+            who = {"role": message.role, "speaker": message.name}
+            said[id_] = {"id": message.message_id, **who}
     texts |= dict(parts())
     return [
         Match(

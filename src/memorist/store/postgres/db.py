@@ -74,10 +74,15 @@ class PostgresDb:
         self._waiting = [SentStatement(f"BEGIN{level}", prepare=False)]
         self._counted: Callable[[], list[Row]] | None = None  # the owner's records
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether the server was told to begin."""
+        return not (self._waiting and self._waiting[0].sql.startswith("BEGIN"))
+
     def commit(self) -> None:
-        if self._waiting and self._waiting[0].sql == "BEGIN":  # what is sent at once is one anyway
+        if not self.is_sent and self._waiting[0].sql == "BEGIN":  # all at once is one anyway
             del self._waiting[0]
-            self._send_waiting()
+            self.send_waiting()
         else:
             self._send(SentStatement("COMMIT", prepare=False))
 
@@ -100,7 +105,7 @@ class PostgresDb:
         self._waiting.append(statement)
 
         def rows() -> list[Row]:
-            self._send_waiting()
+            self.send_waiting()
             if statement.rows is None:
                 raise AnswerLostError
             return statement.rows
@@ -111,7 +116,7 @@ class PostgresDb:
         """The rows in binary form, in which bytes are half as many."""
         return self._send(SentStatement(QUERIES[query], values, binary=True)).rows or []
 
-    def _send_waiting(self) -> None:
+    def send_waiting(self) -> None:
         if self._waiting:
             self._send(self._waiting.pop())
 
@@ -124,7 +129,7 @@ class PostgresDb:
         if max_bytes is None:
             return self.rows(query, **values)
         rows, size = list[Row](), 0
-        self._send_waiting()
+        self.send_waiting()
         # A cursor of the server, which reads a large value only when its row is fetched.
         with self._connection.cursor("page") as cursor:
             cursor.itersize = FETCHED_ROWS
@@ -138,7 +143,7 @@ class PostgresDb:
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
         sent = [SentStatement(QUERIES[query], row) for row in values]
         self._waiting += sent
-        self._send_waiting()
+        self.send_waiting()
         return sum(it.count for it in sent)
 
     def act_for(self, owner: str) -> None:
@@ -253,14 +258,14 @@ class PostgresDb:
         return int(self._counted()[0][0])
 
     def lengths(self, owner: str, records: list[int]) -> list[int]:
-        known: dict[int, int] = dict(self.rows("record_lengths", owner=owner, records=records))
+        known: dict[int, int] = dict(self._binary("record_lengths", owner=owner, records=records))
         return [known.get(record, 0) for record in records]
 
     def ids(self, query: str, **values: Any) -> Ids:
         return _ids(self.rows(query, **values)[0][0])
 
     def passages(self, **values: Any) -> list[Passage]:
-        rows = self.rows("passages_by_id", **values)
+        rows = self._binary("passages_by_id", **values)
         return [
             Passage(id_, kind, _record(id_, kind, view), *rest) for id_, kind, view, *rest in rows
         ]
@@ -317,8 +322,7 @@ class PostgresDb:
             named["passages"] = passages
         if self._has_pgvector:
             query = "nearest" if passages is None else "nearest_of"
-            rows = self.rows(query, **named, vector=Reals(vector), limit=limit)
-            return [(passage, float(score)) for passage, score in rows]
+            return self._binary(query, **named, vector=Reals(vector), limit=limit)
         from memorist.store.vectors import cosines
 
         sent = self._binary("vectors" if passages is None else "vectors_of", **named)

@@ -82,7 +82,9 @@ class SharedRead:
             elif abs(left_ms - self._bound_ms) > self._bound_ms * OTHER_TIME:
                 self._db.later("set_time_left", left_ms=str(left_ms))
                 self._bound_ms = left_ms
-            return work(self._db)
+            result = work(self._db)
+            self._db.send_waiting()  # here, where it is known what to do about an error
+            return result
         except BaseException as error:
             self.close()
             if left is not None and isinstance(error, psycopg.errors.QueryCanceled):
@@ -334,13 +336,13 @@ class PostgresEngine(ProcessPart):
         if count is not None:
             how |= {"client": count.client, "number": count.number}
         with self._begun(owner, _left_ms(deadline), begin, **how) as db:
-            result = work(db)
+            result, was_read = work(db), db.is_sent and begin == "begin"
             try:
                 db.commit()
             except psycopg.OperationalError as error:
                 if count is not None and might_pass(error):
                     raise UnsureError(result) from error
-                if begin != "begin":  # what was only read stays read
+                if not was_read:
                     raise
             return result
 
