@@ -121,9 +121,18 @@ class Db(Protocol):
         """
 
     def nearest(
-        self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
+        self,
+        owner: str,
+        embedder: str,
+        vector: Sequence[float],
+        limit: int,
+        allowed: Ids | None,
+        fits: Callable[[], bool] = lambda: True,
     ) -> list[tuple[int, float]]:
-        """The passages whose vectors are nearest, with their cosines, best first."""
+        """The passages whose vectors are nearest, with their cosines, best first.
+
+        `fits` is asked before any is measured, and says whether there are vectors.
+        """
 
     def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
         """The vectors of those of the passages that have one, each of length 1 or nearly so."""

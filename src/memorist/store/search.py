@@ -100,13 +100,18 @@ def match_vector(
     filters: Filters = NO_FILTERS,
 ) -> list[Found]:
     """The passages nearest in meaning, best first; scores are cosines."""
-    dimensions = _dimensions(db, scope, embedder)
-    if not dimensions or limit <= 0:
+    if limit <= 0:
         return []
-    _check_dimensions(dimensions, len(vector))
+    rows = db.later("dimensions", owner=scope.owner, embedder=embedder)
+
+    def fits() -> bool:
+        dimensions = next((int(length) for (length,) in rows()), 0)
+        if dimensions:
+            _check_dimensions(dimensions, len(vector))
+        return dimensions > 0
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
-        near = db.nearest(scope.owner, embedder, vector, limit, allowed)
+        near = db.nearest(scope.owner, embedder, vector, limit, allowed, fits)
         return [Found(passage, score) for passage, score in near]
 
     return _within(db, scope, filters, find, limit)

@@ -271,14 +271,24 @@ class PostgresDb:
         ]
 
     def nearest(
-        self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
+        self,
+        owner: str,
+        embedder: str,
+        vector: Sequence[float],
+        limit: int,
+        allowed: Ids | None,
+        fits: Callable[[], bool] = lambda: True,
     ) -> Hits:
         measure = functools.partial(self._measure, owner, embedder, vector)
-        if allowed is not None and len(allowed) <= MEASURED:
-            return measure(limit, allowed.tolist())
+        few = allowed.tolist() if allowed is not None and len(allowed) <= MEASURED else None
         place = owner, embedder, len(vector)
-        shared = self._indexes().find(place)
-        if shared is None or not self._catch_up(shared, place):
+        shared = self._indexes().find(place) if few is None else None
+        is_there = shared is not None and self._catch_up(shared, place)  # asked together
+        if not fits():
+            return []
+        if few is not None:
+            return measure(limit, few)
+        if shared is None or not is_there:
             is_coded = self.later("is_coded", owner=owner, embedder=embedder)
             near = measure(limit) if allowed is None else []  # none where there are codes
             if not is_coded()[0][0]:

@@ -247,10 +247,18 @@ class SqliteDb:
         return list(map(Passage._make, json.loads(joined)))
 
     def nearest(
-        self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
+        self,
+        owner: str,
+        embedder: str,
+        vector: Sequence[float],
+        limit: int,
+        allowed: Ids | None,
+        fits: Callable[[], bool] = lambda: True,
     ) -> list[tuple[int, float]]:
         from memorist.store import vectors
 
+        if not fits():
+            return []
         key: dict[str, Any] = {"owner": owner, "embedder": embedder}
         place = owner, embedder, len(vector)
         shared = self._indexes().find(place)
