@@ -239,7 +239,7 @@ def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
 def _lend(board: Board, held: Any, ranking: Ranking, short: Sequence[float]) -> None:
     """Lend short messages some of the scores beside them, and of the best of their session."""
     scores = board.scores
-    sessions = defaultdict(list)
+    sessions = defaultdict[Any, list[float]](list)
     for session, score in zip(held.session, scores, strict=True):
         sessions[session].append(score)
     sessions.pop(None, None)
@@ -272,7 +272,7 @@ def _boosts(
 ) -> Iterator[tuple[str, Column]]:
     """What each signal adds to which rows."""
     # Being said by the right role helps only what fits the question, not what is merely new.
-    fitting = set().union(*(board.found.get(channel, ()) for channel in FITTING))
+    fitting = set[int]().union(*(board.found.get(channel, ()) for channel in FITTING))
     theirs = [row for row in fitting if held.role[row] == focus.role]
     # What users say is short and about them; what is long they mostly paste.
     part = short if focus.role == "user" else [1.0] * len(short)

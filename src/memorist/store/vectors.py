@@ -59,8 +59,7 @@ def cosines(
 def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
     """Scaled to length 1; zeros stay zeros."""
     row = np.asarray(vector, np.float32)
-    unit: NDArray[np.float32] = row / (float(np.linalg.norm(row)) or 1)
-    return unit
+    return row / np.float32(np.linalg.norm(row) or 1)
 
 
 class VectorIndex:
