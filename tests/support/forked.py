@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
@@ -188,7 +188,7 @@ def main() -> None:
                 name, _, function = module.partition(":")
                 if function:
                     sys.argv[0] = name.partition(".")[0]
-                    getattr(import_module(name), function)()
+                    _call(getattr(import_module(name), function))
                 else:
                     runpy.run_module(name, run_name="__main__", alter_sys=True)
                 return
@@ -196,6 +196,28 @@ def main() -> None:
             for file in files:
                 os.close(file)
             orders.send(str(child).encode())
+
+
+def _call(function: Callable[[], object]) -> None:
+    """Call it, and end as Python does, but for taking apart all that was imported before the fork.
+
+    That takes longer than most commands. Where a thread still runs, Python ends it, and all else:
+    a command that ends badly then does so here, too.
+    """
+    status = 0
+    try:
+        function()
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            raise
+        status = ended.code or 0
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if len(sys._current_frames()) == 1:
+        os._exit(status)
+    sys.exit(status)
 
 
 def _warm_up() -> None:
