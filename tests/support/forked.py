@@ -213,10 +213,12 @@ def _call(function: Callable[[], object]) -> None:
         status = ended.code or 0
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if len(sys._current_frames()) == 1:
-        os._exit(status)
+    with suppress(OSError):  # which Python reports when it ends
+        for stream in (sys.stdout, sys.stderr):
+            if not stream.closed:
+                stream.flush()
+        if len(sys._current_frames()) == 1:
+            os._exit(status)
     sys.exit(status)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +24,7 @@ from typer.testing import CliRunner
 from memorist import Memory
 from memorist.cli import render
 from memorist.cli.main import COMMANDS, PANELS, app
+from tests.support.forked import READY, Forked
 from tests.support.waiting import until
 from tests.unit.test_cli import MEMORIST, clean_environment, start
 from tests.unit.test_cli_docs import PAGE, commands
@@ -88,28 +91,29 @@ def answers(url: str) -> bool:
 
 def run_until_stopped(words: list[str], folder: Path) -> None:
     """Start it, and end it by Ctrl-C, or by the end of its input."""
-    port = [] if words[0] == "mcp" or "--port" in words else ["--port", "0"]
-    process = subprocess.Popen(
-        [MEMORIST, *words, *port],
-        cwd=folder,
-        env=variables(folder) | {"BROWSER": "true"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        if words[0] == "serve":
+    serves = words[0] == "serve"
+    port = [] if not serves or "--port" in words else ["--port", "0"]
+    with tempfile.TemporaryFile() as errors:
+        child = Forked(
+            "memorist.__main__:main",
+            *(*words, *port),
+            ready=(*READY, f"memorist.server.{'http.run' if serves else 'mcp'}"),
+            folder=folder,
+            environment=variables(folder) | {"BROWSER": "true"},
+            stderr=errors.fileno(),
+        )
+        if serves:
             said = ""
             while "Ctrl-C" not in said:
-                assert process.poll() is None
-                said += process.stdout.readline()
+                assert child.poll() is None
+                said += child.stdout.readline().decode()
             [url, *_] = re.findall(r"https?://[^\s/]+", said)
             until(lambda: answers(url))  # before that, Ctrl-C interrupts its start
-            process.send_signal(signal.SIGINT)
-        _, problems = process.communicate(timeout=60)
-    assert process.returncode == (130 if words[0] == "serve" else 0)
+            os.kill(child.pid, signal.SIGINT)
+        child.communicate(timeout=60)
+        errors.seek(0)
+        problems = errors.read().decode()
+    assert child.wait() == (130 if serves else 0), problems
     assert "Traceback" not in problems
 
 
