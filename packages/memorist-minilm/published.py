@@ -18,6 +18,7 @@ SOURCE = "sentence-transformers__all-MiniLM-L6-v2/"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HASHES = Path(__file__).parent / "source.txt"
 ADAPTER = Path(__file__).parent / "adapter.npz"
+READER = Path(__file__).parent / "reader.npz"
 
 
 def fetch_published(folder: Path) -> Path:
@@ -92,3 +93,17 @@ def _product(factors: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     inward, outward = (factors[f"{name}.{way}"].astype(np.float32) for way in ("inward", "outward"))
     product: np.ndarray = inward @ outward
     return product
+
+
+def reader(ours: Arrays, file: Path = READER) -> tuple[Arrays, Arrays]:
+    """The reader's own tensors, and its layers: the embedder's with what they were changed by."""
+    own, layers = {}, {}
+    with np.load(file) as arrays:
+        for name in arrays.files:
+            if f"{name}_step" in arrays.files:
+                layers[name] = ours[name] + arrays[name] * arrays[f"{name}_step"]
+            elif name[0].isdigit() and not name.endswith("_step"):
+                layers[name] = arrays[name].astype(np.float32)
+            elif not name.endswith("_step"):
+                own[name] = arrays[name].astype(np.float32)
+    return own, layers

@@ -9,6 +9,7 @@ from collections import Counter
 from benchmarks.overlap import TRAINING, corpus_texts, fingerprint, names, read_fingerprints, runs
 
 sys.path.insert(0, str(TRAINING))
+from memorist_training.claims import CLAIMS, LABELLED, TOLD, VALUES
 from memorist_training.corpus import (
     CATEGORIES,
     CHANGES,
@@ -74,3 +75,28 @@ def test_the_texts_that_stay_where_they_are_are_long() -> None:
     texts = json.loads((TRAINING / "anchors.json").read_text(encoding="utf-8"))
     assert len(texts) == len(set(texts)) == 400
     assert min(map(len, texts)) >= 700
+
+
+def test_the_reader_learns_from_whole_messages_that_are_nobody_elses() -> None:
+    rows = [
+        (path.name, json.loads(line))
+        for path in sorted(CLAIMS.glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    texts = [row["text"] for _, row in rows]
+    assert len(set(texts)) == len(texts) > 20_000
+    for name, row in rows:
+        claims = row["claims"]
+        assert row["keep"] or not claims, name
+        assert all(claim["object"] in row["text"] for claim in claims), name
+        predicates = {claim["predicate"] for claim in claims}
+        predicates = {"favourite" if it.startswith("favourite ") else it for it in predicates}
+        assert predicates <= {*VALUES, *TOLD}, name
+    labelled = {
+        json.loads(line)["text"]
+        for path in LABELLED.glob("*.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    }
+    assert labelled.isdisjoint(texts)
+    prints = read_fingerprints()
+    assert not [run for text in texts for run in runs(text) if fingerprint(run) in prints]

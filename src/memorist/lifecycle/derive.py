@@ -15,6 +15,7 @@ from memorist.lifecycle.reconcile import reconcile
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import is_lesson, lessons
+from memorist.providers.reader import local_reader
 from memorist.records.memories import (
     Add,
     Candidate,
@@ -110,6 +111,7 @@ class Deriver:
         self._extraction = extraction
         self._clock = clock
         self._gate = gate or ForegroundGate()
+        self._read = local_reader()
 
     def read(self, jobs: Sequence[Job]) -> SessionBatch:
         """The messages that the jobs of one session are about."""
@@ -159,9 +161,8 @@ class Deriver:
         for entry in () if self._extraction.model else entries:
             self._gate.wait()
             self._budget.start()
-            extracted += extract(
-                entry.message, entry.source, self._budget.check, batch.said_before(entry)
-            )
+            said = batch.said_before(entry)
+            extracted += extract(entry.message, entry.source, self._budget.check, said, self._read)
             self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
         scores = {one.message.message_id: one.message.importance for one in batch.entries}

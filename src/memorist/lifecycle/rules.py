@@ -1,4 +1,4 @@
-"""Extraction by rules, without a model: a sentence that a rule matches becomes a candidate."""
+"""Extraction without a chat model: what a rule or the reader finds in a sentence is a candidate."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from memorist.language.text import (
     without_pasted,
 )
 from memorist.language.unsafe import find_secrets, injections
+from memorist.lifecycle.marks import ALWAYS, NOTHING, MarkedPart, sure_marks
+from memorist.providers.reader import MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
 from memorist.records.values import normalize
@@ -94,6 +96,11 @@ class RuleMatch(NamedTuple):
     rule: Rule
     parts: PatternMatch
     language: Language
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the reader found it, not a rule."""
+        return isinstance(self.parts, MarkedPart)
 
 
 class Statement(NamedTuple):
@@ -189,11 +196,13 @@ def extract(
     source: str = "user",
     check_time: Callable[[], None] = lambda: None,
     before: Sequence[str] = (),
+    read: Callable[[str], MarkedMessage] | None = None,
 ) -> list[Candidate]:
     """The statements of a message that may become memories, without secrets and injections.
 
     `check_time` is called before each sentence and may raise. `before` is what the user said last:
-    it tells whom "she" means.
+    it tells whom "she" means. `read` marks what a user says of themselves to an assistant, beside
+    the rules; talk between people with names is another matter.
     """
     text = message.content
     if message.role not in ("user", "assistant") or not isinstance(text, str):
@@ -203,7 +212,8 @@ def extract(
     groups = frozenset(KINDS) if message.role == "user" else _FROM_ASSISTANTS
     if not message.tells_general_facts:
         groups -= {"general"}
-    kept = _worth_keeping(normalize("NFC", text), groups, check_time, before)
+    read = read if message.role == "user" and not message.name else None
+    kept = _worth_keeping(normalize("NFC", text), groups, check_time, before, read)
     trusted = is_trusted(source)
     safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
     made = (_candidate(sentence, message, source) for sentence in safe)
@@ -212,13 +222,20 @@ def extract(
 
 
 def _worth_keeping(
-    text: str, groups: frozenset[str], check_time: Callable[[], None], before: Sequence[str]
+    text: str,
+    groups: frozenset[str],
+    check_time: Callable[[], None],
+    before: Sequence[str],
+    read: Callable[[str], MarkedMessage] | None,
 ) -> Iterator[Sentence]:
-    """Each sentence that a rule matches, until the message begins to tell a story."""
+    """Each sentence that says something, until the message begins to tell a story."""
     written = _PICTURES.sub("\n", without_pasted(text))
     if code := without_rules(written):
         _say_once(code)
         return
+    reading = read(written) if read else MarkedMessage((), 1.0)
+    tried = groups if reading.worth >= NOTHING else groups & ALWAYS
+    marks = [(written[mark.start : mark.end], mark) for mark in reading.marks]
     codes = codes_of(written)
     languages = [language(code) for code in codes]
     if any(one.cues["material"].search(plain(text)) for one in languages):
@@ -233,9 +250,13 @@ def _worth_keeping(
         for rules in map(language, own):
             if rules.cues["frames"].search(plain(sentence)):
                 return
-            if found := _read(named(sentence, said, rules), rules, groups):
+            whole = named(sentence, said, rules)
+            allowed = tried if whole == sentence else groups  # "she" is not the speaker
+            marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
+            if found := _read(whole, rules, allowed, marked):
                 yield found
                 break
+        marks = [mark for mark in marks if mark[0] not in sentence]
         said.append(sentence)
 
 
@@ -259,12 +280,14 @@ def _say_once(code: str) -> None:
         )
 
 
-def _read(sentence: str, language: Language, groups: frozenset[str]) -> Sentence | None:
+def _read(
+    sentence: str, language: Language, groups: frozenset[str], marked: list[RuleMatch]
+) -> Sentence | None:
     """A sentence with the rules of some groups that match what it states; None without any."""
     of_user = groups != _FROM_ASSISTANTS
     seen = hide_quotes(plain(sentence), language.cues["own"])
     rules = [language.rules[number] for number in language.rule_set.numbers(seen)]
-    if not any(rule.group in groups for rule in rules):
+    if not marked and not any(rule.group in groups for rule in rules):
         return None
     clauses = Clauses(seen, language.cues["pauses"])
     clauses.blank(language.cues["others"], rest=True)
@@ -278,6 +301,7 @@ def _read(sentence: str, language: Language, groups: frozenset[str]) -> Sentence
         groups = groups if language.cues["involved"].search(clauses.text) else frozenset()
     stating = [rule for rule in rules if rule.group in groups and not rule.standing]
     matches += _search(clauses.text, language, stating)
+    matches += marked
     return Sentence(sentence, clauses, matches) if matches else None
 
 
@@ -341,6 +365,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
     meaningful = [match for match in sentence.matches if _says_something(match, statement)]
     meaningful = statement.without_idle(statement.without_called_off(meaningful))
+    meaningful = _without_read(meaningful, statement)
     if not meaningful:
         return None
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
@@ -369,10 +394,20 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     )
 
 
+def _without_read(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
+    """The matches, without marks of what a rule reads in the same sentence."""
+    by_rules = [match for match in matches if not match.is_marked]
+    known = {claim.predicate for match in by_rules for claim in claims_of(match, statement)}
+    known |= {*PLANS} if known.intersection(PLANS) else set()
+    return by_rules + [
+        match for match in matches if match.is_marked and match.rule.predicate not in known
+    ]
+
+
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
     """Whether a match names its object, its date if it needs one, and is about the speaker."""
     rule, now = match.rule, statement.said_at
-    if statement.is_about_other(match):
+    if not match.is_marked and statement.is_about_other(match):
         return False
     spans = statement.dates(rule.group)
     if rule.group == "decision" and any(span.start <= now < span.end for span in spans):

@@ -169,15 +169,28 @@ def _update_weights(folder: Path) -> Vectors:
 
 @cache  # the embedders of a process share one model
 def _open_model(folder: Path, threads: int) -> Forward:
+    session = open_session(folder / "model.onnx", threads)
+    if session is None:
+        from memorist.providers.minilm_numpy import NumpyMiniLM
+
+        return NumpyMiniLM(folder)
+
+    def forward(ids: NDArray[np.int32]) -> Vectors:
+        vectors: Vectors = session.run(None, {"ids": ids})[0]
+        return vectors
+
+    return forward
+
+
+def open_session(file: Path, threads: int) -> Any:
+    """A session of onnxruntime, or None where it has no wheel: Intel Macs and musl."""
     # Its builds of 2026 report home and leave an id in the user's cache unless told before.
     for name in ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED"):
         os.environ.setdefault(name, "1")
     try:
         import onnxruntime
-    except ImportError:  # it has no wheel for Intel Macs and musl
-        from memorist.providers.minilm_numpy import NumpyMiniLM
-
-        return NumpyMiniLM(folder)
+    except ImportError:
+        return None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -188,17 +201,9 @@ def _open_model(folder: Path, threads: int) -> Forward:
     options.log_severity_level = 3  # a machine without a GPU is no news
     options.enable_cpu_mem_arena = False  # or one long batch is held for ever
     try:
-        session = onnxruntime.InferenceSession(
-            folder / "model.onnx", options, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common class of their own
         raise ProviderError(f"onnxruntime cannot open all-MiniLM-L6-v2: {error}") from error
-
-    def forward(ids: NDArray[np.int32]) -> Vectors:
-        vectors: Vectors = session.run(None, {"ids": ids})[0]
-        return vectors
-
-    return forward
 
 
 def _has_vnni() -> bool:
@@ -223,6 +228,10 @@ class WordPiece:
     def encode(self, text: str) -> list[int]:
         """The pieces of a text, without the marks at its ends."""
         return [id_ for word in split(text) for id_ in self._cut(word)]
+
+    def words(self, text: str) -> list[tuple[str, Sequence[int], int, int]]:
+        """The words of a text: the pieces of each, and where it starts and ends."""
+        return [(word, self._cut(word), start, end) for word, start, end in places(text)]
 
     def _cut_word(self, word: str) -> Sequence[int]:
         """The longest known pieces from the left, or one unknown for the whole word."""
@@ -256,6 +265,36 @@ def split(text: str) -> list[str]:
     return words
 
 
+def places(text: str) -> list[tuple[str, int, int]]:
+    """The words that `split` makes of a text, each with its start and end."""
+    if text.isascii() and text.isprintable():
+        return [(word[0], *word.span()) for word in _ASCII_WORD.finditer(text.lower())]
+    found: list[tuple[str, int, int]] = []
+    follows = False  # whether the next letter belongs to the last word
+    for place, char in enumerate(text):
+        char = _clean(char)
+        if _IDEOGRAPHS.match(char):
+            found.append((char, place, place + 1))
+            follows = False
+        elif char.isspace():
+            follows = False
+        for letter in "" if found and found[-1][1] == place else normalize("NFD", char.lower()):
+            if unicodedata.category(letter) == "Mn" or letter.isspace():
+                continue
+            is_sign = _is_sign(letter)
+            if follows and not is_sign:
+                word, start, _ = found[-1]
+                found[-1] = word + letter, start, place + 1
+            else:
+                found.append((letter, place, place + 1))
+            follows = not is_sign
+    return found
+
+
+def _is_sign(char: str) -> bool:
+    return not char.isalnum() if char.isascii() else unicodedata.category(char)[0] == "P"
+
+
 def _clean(char: str) -> str:
     if char in " \t\n\r":
         return " "
@@ -268,7 +307,7 @@ def _clean(char: str) -> str:
 def _split_signs(chars: Iterable[str]) -> list[str]:
     words, word = [], ""
     for char in chars:
-        if not char.isalnum() if char.isascii() else unicodedata.category(char)[0] == "P":
+        if _is_sign(char):
             words += [word, char] if word else [char]
             word = ""
         else:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-LAYERS, HEADS = 6, 12
+HEADS = 12
 EPSILON = np.float32(1e-12)
 ONE = np.float32(1)
 
@@ -23,32 +23,35 @@ ONE = np.float32(1)
 class NumpyMiniLM:
     """Word piece numbers [batch, length], nothing padded, to unit vectors [batch, 384]."""
 
+    prefix = ""  # what the names of its layers begin with
+    layers = 6
+
     def __init__(self, folder: Path) -> None:
-        data = np.memmap(folder / "weights.bin", np.uint8, "r")
-        index = json.loads((folder / "weights.json").read_text())
-        self._zero = np.float32(128 if index["words"][0] == "uint8" else 0)  # of the weights
-        self._arrays: dict[str, NDArray[Any]] = {}
-        for name, (dtype, shape, offset) in index.items():
-            size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-            self._arrays[name] = data[offset : offset + size].view(dtype).reshape(shape)
-        for layer in range(LAYERS):
+        self._arrays = read_tensors(folder)
+        self._zero = np.float32(128 if self._arrays["words"].dtype == np.uint8 else 0)
+        for layer in range(self.layers):
             for part in ("heads", "mix", "up", "down"):
-                name = f"{layer}.{part}"
+                name = f"{self.prefix}{layer}.{part}"
                 self._arrays[name] = self._arrays[name].astype(np.float32) - self._zero
 
     def __call__(self, ids: NDArray[np.int32]) -> Vectors:
+        mean = self.hidden(ids).mean(axis=1)
+        vectors: Vectors = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        return vectors
+
+    def hidden(self, ids: NDArray[np.int32], beside: Floats | float = 0.0) -> Floats:
+        """What the last layer makes of each piece; `beside` is added to its word's vector."""
         arrays = self._arrays
         words = (arrays["words"][ids] - self._zero) * arrays["words_scale"][ids][..., None]
-        hidden = words + arrays["positions"][: ids.shape[1]]
+        hidden = words + arrays["positions"][: ids.shape[1]] + beside
         hidden = _norm(hidden, arrays["norm_gain"], arrays["norm_bias"])
-        for layer in range(LAYERS):
+        for number in range(self.layers):
+            layer = f"{self.prefix}{number}"
             mixed = _attend(self._dense(hidden, f"{layer}.heads"))
             hidden = self._add_and_norm(hidden, mixed, f"{layer}.mix")
             inner = _gelu(self._dense(hidden, f"{layer}.up"))
             hidden = self._add_and_norm(hidden, inner, f"{layer}.down")
-        mean = hidden.mean(axis=1)
-        vectors: Vectors = mean / np.linalg.norm(mean, axis=1, keepdims=True)
-        return vectors
+        return hidden
 
     def _add_and_norm(self, before: Floats, inner: Floats, name: str) -> Floats:
         total = before + self._dense(inner, name)
@@ -61,6 +64,31 @@ class NumpyMiniLM:
         product = values @ self._arrays[name] * (scale * self._arrays[f"{name}_scale"])
         result: Floats = product * size + self._arrays[f"{name}_bias"]
         return result
+
+
+class NumpyReader(NumpyMiniLM):
+    """Word piece numbers, and what is added to them, to scores of each piece and of the whole."""
+
+    prefix = "reader."
+    layers = 4
+
+    def scores(self, ids: NDArray[np.int32], beside: Floats) -> tuple[Floats, Floats]:
+        """The scores of tags [batch, length, tags], and of categories [batch, categories]."""
+        arrays, hidden = self._arrays, self.hidden(ids, beside)
+        tags = hidden @ arrays["reader.head"] + arrays["reader.head_bias"]
+        means = hidden.mean(axis=1)
+        return tags, means @ arrays["reader.category"] + arrays["reader.category_bias"]
+
+
+def read_tensors(folder: Path) -> dict[str, NDArray[Any]]:
+    """The tensors of memorist-minilm, by name."""
+    data = np.memmap(folder / "weights.bin", np.uint8, "r")
+    index = json.loads((folder / "weights.json").read_text())
+    tensors: dict[str, NDArray[Any]] = {}
+    for name, (dtype, shape, offset) in index.items():
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        tensors[name] = data[offset : offset + size].view(dtype).reshape(shape)
+    return tensors
 
 
 def _quantize(values: Floats) -> tuple[Floats, np.float32]:

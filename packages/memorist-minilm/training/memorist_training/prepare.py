@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from memorist_training.claims import Span, Told, Word, read_claims
 from memorist_training.corpus import (
     CHANGES,
     STORIES,
@@ -50,6 +52,41 @@ def prepare(file: Path) -> None:
     # 16 bits are enough to train beside; the adapter is added to the weights in 32.
     base = {f"base/{name}": it.astype(np.float16) for name, it in arrange(weights).items()}
     np.savez_compressed(file, **arrays, **base)
+
+
+def prepare_reader(file: Path) -> None:
+    """Write the messages that the reader learns from, and the embedder's weights."""
+    sys.path.insert(0, str(PACKAGE))
+    from published import adapt, arrange, fetch_published, read_published
+
+    from memorist.providers.minilm import WordPiece
+    from memorist.providers.reader import words_of
+
+    with tempfile.TemporaryDirectory() as folder:
+        weights = read_published(fetch_published(Path(folder)), Path(folder))
+        pieces = WordPiece(Path(folder))
+
+    def words(text: str) -> list[tuple[Word, int, int]]:
+        return [(Word(*word[:3]), *word[3:]) for word in words_of(text, pieces)]
+
+    messages = [asdict(message) for message in read_claims(words)]
+    adapted = adapt(arrange(weights)).items()
+    base = {
+        f"base/{name}": it.astype(np.float16) for name, it in adapted if name[0] not in "456789"
+    }
+    told = np.frombuffer(json.dumps(messages).encode(), np.uint8)
+    np.savez_compressed(file, messages=told, **base)
+
+
+def read_prepared_claims(file: Path) -> tuple[list[Told], dict[str, np.ndarray]]:
+    """The messages and the weights that `prepare_reader` wrote."""
+    with np.load(file) as arrays:
+        rows = json.loads(arrays["messages"].tobytes())
+        base = {name[5:]: arrays[name] for name in arrays.files if name.startswith("base/")}
+    for row in rows:
+        row["words"] = tuple(Word(tuple(pieces), *rest) for pieces, *rest in row["words"])
+        row["spans"] = tuple(Span(*span) for span in row["spans"])
+    return [Told(**row) for row in rows], base
 
 
 def anchors() -> list[str]:

@@ -1,0 +1,78 @@
+"""What the reader marks in a message, as if a rule had matched it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from memorist.language.lexicon import Language, Rule, plain
+from memorist.language.patterns import Pattern, PatternMatch
+from memorist.language.text import is_single_valued
+from memorist.providers.reader import Mark
+from memorist.records.memories import PLANS
+
+NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
+ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
+SURE = 0.85  # how sure the reader is of a mark that counts, and
+SURER = 0.95  # of one that could take the place of another fact
+# The groups of what is marked; all else is who the speaker is.
+_GROUPS: Mapping[str, str] = {
+    **dict.fromkeys(("plans", "has appointment"), "plan"),
+    "event": "event",
+    **dict.fromkeys(("likes", "dislikes", "prefers", "uses"), "preference"),
+}
+_GROUPS_BY_WORD: Mapping[str, str] = {
+    "favourite": "preference",
+    "has": "relation",
+    "married": "relation",
+}
+_ANYTHING = Pattern("")
+
+
+class MarkedPart(PatternMatch):
+    """A stretch of a sentence that the reader marked."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._text, self._place = text, (start, end)
+
+    def span(self, group: int | str = 0) -> tuple[int, int]:
+        return self._place
+
+    def groupdict(self) -> dict[str, str]:
+        return {"object": self[0]}
+
+
+def sure_marks(
+    sentence: str, marks: Sequence[tuple[str, Mark]], language: Language
+) -> Iterator[tuple[Rule, MarkedPart]]:
+    """The marks of a sentence that count, each with the rule that it stands for."""
+    own = bool(language.cues["own"].search(plain(sentence)))
+    # "Actually it's Bergen": what that corrects is for others to find out.
+    corrects = bool(language.cues["corrections"].search(plain(sentence)))
+    place = 0
+    for text, mark in marks:
+        start = sentence.find(text, place)
+        if start < 0:
+            continue
+        place = start if mark.predicate in PLANS else start + len(text)
+        least = SURER if is_single_valued(mark.predicate) else SURE
+        if mark.chance < least or (corrects and not own):
+            continue
+        if _is_plausible(text, mark.predicate, language):
+            by_word = _GROUPS_BY_WORD.get(mark.predicate.split()[0], "identity")
+            group = _GROUPS.get(mark.predicate, by_word)
+            rule = Rule(group, _ANYTHING, mark.predicate, text, mark.ends)
+            yield rule, MarkedPart(sentence, start, start + len(text))
+
+
+def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
+    """Whether a mark can be what it should be: more than a common word, a number, an address."""
+    words = plain(thing).lower().split()
+    if language.common.issuperset(words) or (len(thing) == 1 and not thing.isdigit()):
+        return False
+    if predicate == "age":
+        return thing.isdigit() == any(map(str.isdigit, thing)) and len(thing) < 20
+    if predicate in ("birthday", "phone"):
+        return any(map(str.isdigit, thing))
+    return predicate != "email" or "@" in thing

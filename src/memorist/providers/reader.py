@@ -1,0 +1,223 @@
+"""The reader: a small model on this machine that marks what a message says of its speaker.
+
+It is made of MiniLM's first layers, trained to read, and comes with memorist-minilm. A mark is a
+stretch of the message: the object of a claim, with its predicate and how sure the reader is.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from memorist.errors import ProviderError
+from memorist.language.text import minilm_folder
+from memorist.providers.minilm import WINDOW, WordPiece, open_session
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Score = Callable[[Sequence["Word"]], tuple[Floats, float]]
+    """Scores of each word's tags, and the chance that there is nothing worth keeping."""
+
+
+class Mark(NamedTuple):
+    """A stretch of a message that is the object of a claim about its speaker."""
+
+    start: int
+    end: int
+    predicate: str
+    ends: bool  # it holds no longer
+    chance: float  # how sure the reader is
+
+
+class MarkedMessage(NamedTuple):
+    """The marks of a message, and how likely it says anything worth keeping."""
+
+    marks: tuple[Mark, ...]
+    worth: float
+
+
+class Word(NamedTuple):
+    """A word as the reader sees it: its pieces, how it is written, its number if it is unknown."""
+
+    pieces: Sequence[int]
+    shape: int
+    bucket: int
+    start: int
+    end: int
+
+
+def local_reader() -> Callable[[str], MarkedMessage] | None:
+    """What reads messages on this machine; None if memorist-minilm is not installed."""
+    try:
+        minilm_folder()
+    except ProviderError:
+        return None
+    return read
+
+
+def read(text: str) -> MarkedMessage:
+    """What a message says of its speaker."""
+    return _reader()(text)
+
+
+def words_of(text: str, pieces: WordPiece, buckets: int = 2_048) -> list[Word]:
+    """The words of a text as the reader sees them; `buckets` is no bucket."""
+    return [
+        Word(
+            cut,
+            shape_of(text[start:end]),
+            zlib.crc32(word.encode()) % buckets if cut[0] == pieces.unknown else buckets,
+            start,
+            end,
+        )
+        for word, cut, start, end in pieces.words(text)
+    ]
+
+
+def shape_of(word: str) -> int:
+    """How a word is written: signs, digits, letters without case, lower, upper, capitalized."""
+    if not any(map(str.isalnum, word)):
+        return 1
+    if any(map(str.isdigit, word)):
+        return 2 if word.isdigit() else 3
+    if word.lower() == word.upper():
+        return 4
+    if word.islower():
+        return 5
+    if word.isupper():
+        return 6 if len(word) > 1 else 7
+    return 8 if word[0].isupper() and word[1:].islower() else 9
+
+
+class _Labels(NamedTuple):
+    """What the scores of a word stand for: predicates, in the order of their tags."""
+
+    values: Sequence[str]
+    told: Sequence[str]
+    kinds: Sequence[str]  # of favourites; the last is any other
+
+
+class Reader:
+    """Reads a message in windows that fit into the model."""
+
+    def __init__(self, pieces: WordPiece, labels: _Labels, score: Score) -> None:
+        self._pieces, self._labels, self._score = pieces, labels, score
+
+    def __call__(self, text: str) -> MarkedMessage:
+        marks, worth = list[Mark](), 0.0
+        for words in _windows(words_of(text, self._pieces)):
+            scores, nothing = self._score(words)
+            marks += self._marks(words, scores)
+            worth = max(worth, 1 - nothing)
+        return MarkedMessage(tuple(sorted(marks)), worth)
+
+    def _marks(self, words: Sequence[Word], scores: Floats) -> Iterator[Mark]:
+        import numpy as np
+
+        labels = self._labels
+        values, told = 1 + 2 * len(labels.values), 1 + 2 * len(labels.told)
+        over = 1 / (1 + np.exp(-scores[:, values + told]))
+        kinds = scores[:, values + told + 1 :].argmax(axis=1)
+        parts = (
+            (scores[:, :values], labels.values),
+            (scores[:, values : values + told], labels.told),
+        )
+        for part, names in parts:
+            chances = part - part.max(axis=1, keepdims=True)
+            chances -= np.log(np.exp(chances).sum(axis=1, keepdims=True))
+            for first, last, tag, chance in _stretches(chances):
+                name = names[tag // 2]
+                if name == "favourite":
+                    name = f"favourite {labels.kinds[kinds[first]]}"
+                ends = bool(over[first:last].mean() > 0.5)
+                yield Mark(words[first].start, words[last - 1].end, name, ends, chance)
+
+
+def _windows(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """The words, as many at once as the model reads."""
+    window: list[Word] = []
+    used = 0
+    for word in words:
+        if used + len(word.pieces) > WINDOW:
+            yield window
+            window, used = [], 0
+        window.append(word)
+        used += len(word.pieces)
+    if window:
+        yield window
+
+
+def _stretches(chances: Floats) -> Iterator[tuple[int, int, int, float]]:
+    """The likeliest stretches: first word, the one after the last, tag and mean chance.
+
+    A tag is odd for the first word of a stretch and one more for its others; 0 is outside.
+    """
+    import numpy as np
+
+    count, tags = chances.shape
+    going_on = np.arange(2, tags, 2)  # may only follow their own first word, and themselves
+    best, before = chances[0].copy(), []
+    best[going_on] = -np.inf
+    for word in chances[1:]:
+        came = np.full(tags, int(best.argmax()))
+        came[going_on] = np.where(best[going_on] > best[going_on - 1], going_on, going_on - 1)
+        before.append(came)
+        best = best[came] + word
+    path = [int(best.argmax())]
+    for came in reversed(before):
+        path.append(int(came[path[-1]]))
+    path.reverse()
+    for first in [place for place in range(count) if path[place] % 2]:
+        last = first + 1
+        while last < count and path[last] == path[first] + 1:
+            last += 1
+        mean = chances[range(first, last), path[first:last]].mean()
+        yield first, last, path[first], float(np.exp(mean))
+
+
+@cache
+def _reader() -> Reader:
+    folder = minilm_folder()
+    labels = _Labels(**json.loads((folder / "reader.json").read_text(encoding="utf-8")))
+    pieces = WordPiece(folder)
+    return Reader(pieces, labels, _scorer(folder, pieces))
+
+
+def _scorer(folder: Path, pieces: WordPiece) -> Score:
+    """What scores the words of a window: onnxruntime, or numpy where there is none."""
+    import numpy as np
+
+    from memorist.providers.minilm_numpy import NumpyReader, read_tensors
+
+    tensors = read_tensors(folder)
+    shapes, unknown = tensors["reader.shapes"], tensors["reader.unknown"]
+    scale = tensors["reader.unknown_scale"]
+    session = open_session(folder / "reader.onnx", threads=1)
+    run = NumpyReader(folder).scores if session is None else None
+
+    def score(words: Sequence[Word]) -> tuple[Floats, float]:
+        ids = [pieces.start, *(id_ for word in words for id_ in word.pieces), pieces.stop]
+        beside = np.tile(shapes[0], (len(ids), 1))
+        firsts, place = [], 1
+        for word in words:
+            firsts.append(place)
+            row = shapes[word.shape]
+            if word.bucket < len(unknown):
+                row = row + unknown[word.bucket] * scale[word.bucket]
+            beside[place : place + len(word.pieces)] = row
+            place += len(word.pieces)
+        given = np.array([ids], np.int32), beside[None]
+        tags, categories = (
+            run(*given) if run else session.run(None, {"ids": given[0], "beside": given[1]})
+        )
+        chances = np.exp(categories[0] - categories[0].max())
+        return tags[0][firsts], float(chances[0] / chances.sum())
+
+    return score

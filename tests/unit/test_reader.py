@@ -1,0 +1,140 @@
+"""The reader: real weights that mark what a message says of its speaker."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memorist import Memory, Message
+from memorist.language.text import minilm_folder
+from memorist.lifecycle.rules import extract
+from memorist.providers import minilm, reader
+from memorist.providers.minilm import WINDOW, WordPiece, places, split
+from memorist.providers.reader import Mark, read, shape_of, words_of
+
+SAID_AT = datetime(2026, 3, 11, 9, tzinfo=UTC)
+# What is said in words that no rule reads, and what is claimed; "no longer" where that ends.
+SAID = [
+    (
+        "Haven't touched PHP since 2016 so assume i forgot everything, these days it's all Kotlin",
+        {("no longer uses", "PHP"), ("uses", "Kotlin")},
+    ),
+    (
+        "Game of my life is Disco Elysium. Played it 5 times. what scratches that itch",
+        {("favourite game", "Disco Elysium")},
+    ),
+    ("back in Pune, masters in the bag, Marathi all day again", {("lives in", "Pune")}),
+    (
+        "colleague of mine, Bao, got promoted over me. polite but honest congrats?",
+        {("has colleague", "Bao")},
+    ),
+    ("Bei mir gibt es nur halal.", {("diet", "halal")}),
+    ("Motorrad abgemeldet, verkauft, fertig, ende einer ära", {("no longer owns", "Motorrad")}),
+]
+
+
+def claimed(text: str, **about: object) -> set[tuple[str, str]]:
+    message = Message("user", text, created_at=SAID_AT, **about)  # type: ignore[arg-type]
+    return {
+        (("no longer " if claim.ends else "") + claim.predicate, claim.object)
+        for candidate in extract(message, read=read)
+        for claim in candidate.claims
+    }
+
+
+@pytest.mark.parametrize(("text", "claims"), SAID)
+def test_what_no_rule_reads_is_marked(text: str, claims: set[tuple[str, str]]) -> None:
+    assert extract(Message("user", text, created_at=SAID_AT)) == []
+    assert claims <= claimed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my nan always said 'I was born in Cork and I'll die in Cork'. where's that phrase from",
+        "Genre tu crois que je bosse à la NASA",
+        "no era broma lo de mi alergia a trabajar eh",
+    ],
+)
+def test_rules_are_not_tried_where_the_reader_finds_nothing_worth_keeping(text: str) -> None:
+    assert extract(Message("user", text, created_at=SAID_AT)) != []
+    assert claimed(text) == set()
+
+
+@pytest.mark.parametrize("text", ["I live in Berlin.", "Ich arbeite bei Siemens.", "我住在杭州。"])
+def test_a_plain_statement_is_worth_keeping(text: str) -> None:
+    assert read(text).worth > 0.9
+
+
+def test_talk_between_people_with_names_is_left_to_the_rules() -> None:
+    text, claims = SAID[1]
+    assert claims <= claimed(text)
+    assert claimed(text, name="Bo") == set()
+
+
+def test_a_correction_without_a_subject_is_no_new_fact() -> None:
+    assert read("Actually it's Bergen, not Tromsø.").marks
+    assert claimed("Actually it's Bergen, not Tromsø.") == set()
+
+
+def test_a_stored_message_becomes_a_fact(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db") as memory:
+        memory.remember("Thursdays are out from now on, clarinet lesson at five", user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        facts = {(fact.predicate, fact.object) for fact in memory.facts.list(user="ada")}
+    assert ("learns", "clarinet") in facts
+
+
+@given(st.text(max_size=40))
+def test_words_and_their_places_are_those_that_are_embedded(text: str) -> None:
+    assert [word for word, _, _ in places(text)] == split(text)
+    ends = [0, *(place for _, *span in places(text) for place in span)]
+    assert all(one <= next_ for one, next_ in pairwise(ends))
+
+
+def test_a_long_message_is_read_to_its_end() -> None:
+    filler = "The weather was as the weather is, and nothing came of it at all. " * 40
+    text = f"{filler} I live in Berlin."
+    pieces = WordPiece(minilm_folder())
+    assert len(pieces.encode(text)) > WINDOW
+    windows = list(reader._windows(words_of(text, pieces)))
+    assert sum(map(len, windows)) == len(words_of(text, pieces))
+    assert all(sum(len(word.pieces) for word in window) <= WINDOW for window in windows)
+    assert all(text[mark.start : mark.end].strip() for mark in read(text).marks)
+
+
+def test_numpy_marks_what_onnxruntime_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [text for text, _ in SAID]
+    marked = [[_rounded(mark) for mark in read(text).marks] for text in texts]
+    monkeypatch.setattr(reader, "open_session", lambda *_, **__: None)
+    reader._reader.cache_clear()
+    try:
+        assert [[_rounded(mark) for mark in read(text).marks] for text in texts] == marked
+    finally:
+        reader._reader.cache_clear()
+
+
+def _rounded(mark: Mark) -> Mark:
+    return mark._replace(chance=round(mark.chance, 1))
+
+
+@pytest.mark.parametrize(
+    ("word", "shape"),
+    [("!", 1), ("34", 2), ("b2b", 3), ("我", 4), ("am", 5), ("NASA", 6), ("A", 7), ("Ada", 8)],
+)
+def test_how_a_word_is_written(word: str, shape: int) -> None:
+    assert shape_of(word) == shape
+    assert shape_of("iPhone") == 9
+
+
+def test_without_the_weights_rules_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Path:
+        raise minilm.ProviderError("the weights are missing")
+
+    monkeypatch.setattr(reader, "minilm_folder", missing)
+    assert reader.local_reader() is None
