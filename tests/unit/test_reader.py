@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memorist import Memory, Message
+from memorist import Memory, Message, ProviderError
 from memorist.language.text import minilm_folder
 from memorist.lifecycle.rules import extract
-from memorist.providers import minilm, reader
+from memorist.providers import reader
 from memorist.providers.minilm import WINDOW, WordPiece, places, split
 from memorist.providers.reader import Mark, read, shape_of, words_of
 
@@ -134,7 +134,7 @@ def test_how_a_word_is_written(word: str, shape: int) -> None:
 
 def test_without_the_weights_rules_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Path:
-        raise minilm.ProviderError("the weights are missing")
+        raise ProviderError("the weights are missing")
 
     monkeypatch.setattr(reader, "minilm_folder", missing)
     assert reader.local_reader() is None
