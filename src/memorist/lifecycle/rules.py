@@ -33,7 +33,7 @@ from memorist.language.text import (
 )
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.marks import ALWAYS, NOTHING, MarkedPart, sure_marks
-from memorist.providers.reader import MarkedMessage
+from memorist.providers.reader import UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
 from memorist.records.values import normalize
@@ -233,7 +233,7 @@ def _worth_keeping(
     if code := without_rules(written):
         _say_once(code)
         return
-    reading = read(written) if read else MarkedMessage((), 1.0)
+    reading = read(written) if read else UNREAD
     tried = groups if reading.worth >= NOTHING else groups & ALWAYS
     marks = [(written[mark.start : mark.end], mark) for mark in reading.marks]
     codes = codes_of(written)
@@ -253,7 +253,7 @@ def _worth_keeping(
             whole = named(sentence, said, rules)
             allowed = tried if whole == sentence else groups  # "she" is not the speaker
             marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
-            if found := _read(whole, rules, allowed, marked):
+            if found := _read(whole, rules, allowed, marked, reading):
                 yield found
                 break
         marks = [mark for mark in marks if mark[0] not in sentence]
@@ -281,7 +281,11 @@ def _say_once(code: str) -> None:
 
 
 def _read(
-    sentence: str, language: Language, groups: frozenset[str], marked: list[RuleMatch]
+    sentence: str,
+    language: Language,
+    groups: frozenset[str],
+    marked: list[RuleMatch],
+    reading: MarkedMessage,
 ) -> Sentence | None:
     """A sentence with the rules of some groups that match what it states; None without any."""
     of_user = groups != _FROM_ASSISTANTS
@@ -301,8 +305,14 @@ def _read(
         groups = groups if language.cues["involved"].search(clauses.text) else frozenset()
     stating = [rule for rule in rules if rule.group in groups and not rule.standing]
     matches += _search(clauses.text, language, stating)
-    matches += marked
+    matches = [match for match in matches if not _is_doubted(match, reading)] + marked
     return Sentence(sentence, clauses, matches) if matches else None
+
+
+def _is_doubted(match: RuleMatch, reading: MarkedMessage) -> bool:
+    """Whether a rule reads of the speaker what the reader takes for something else."""
+    thing = match.parts.groupdict().get("object", "")
+    return match.rule.group in _OWN and reading.doubts(thing)
 
 
 class Clauses:
@@ -365,7 +375,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
     meaningful = [match for match in sentence.matches if _says_something(match, statement)]
     meaningful = statement.without_idle(statement.without_called_off(meaningful))
-    meaningful = _without_read(meaningful, statement)
+    meaningful = _agreed(meaningful, statement)
     if not meaningful:
         return None
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
@@ -394,14 +404,31 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     )
 
 
-def _without_read(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
-    """The matches, without marks of what a rule reads in the same sentence."""
+def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
+    """The matches; where a rule and the reader differ on one thing, the reader's.
+
+    Where they agree, the rule's: it knows more of how a thing is called. Of what may be several
+    things both may be right.
+    """
     by_rules = [match for match in matches if not match.is_marked]
-    known = {claim.predicate for match in by_rules for claim in claims_of(match, statement)}
-    known |= {*PLANS} if known.intersection(PLANS) else set()
-    return by_rules + [
-        match for match in matches if match.is_marked and match.rule.predicate not in known
-    ]
+    told = [(match, claims_of(match, statement)) for match in by_rules]
+    dropped = list[RuleMatch]()
+    for mark in matches:
+        if not mark.is_marked:
+            continue
+        predicate, thing = str(mark.rule.predicate), plain(str(mark.rule.object)).lower()
+        alike = PLANS if predicate in PLANS else (predicate,)
+        rivals = [
+            (match, plain(claim.object).lower())
+            for match, claims in told
+            for claim in claims
+            if claim.predicate in alike and claim.ends == mark.rule.ends
+        ]
+        if any(thing in other or other in thing for _, other in rivals):
+            dropped.append(mark)
+        elif is_single_valued(predicate):
+            dropped += [match for match, _ in rivals]
+    return [match for match in matches if not any(match is it for it in dropped)]
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:

@@ -7,15 +7,16 @@ stretch of the message: the object of a claim, with its predicate and how sure t
 from __future__ import annotations
 
 import json
+import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memorist.errors import ProviderError
 from memorist.language.text import minilm_folder
-from memorist.providers.minilm import WINDOW, WordPiece, open_session
+from memorist.providers.minilm import WINDOW, WordPiece, open_session, places
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Score = Callable[[Sequence["Word"]], tuple[Floats, float]]
     """Scores of each word's tags, and the chance that there is nothing worth keeping."""
+
+
+LEAST = 0.05  # how likely a word is part of a claim, for a rule to be believed
 
 
 class Mark(NamedTuple):
@@ -37,10 +41,22 @@ class Mark(NamedTuple):
 
 
 class MarkedMessage(NamedTuple):
-    """The marks of a message, and how likely it says anything worth keeping."""
+    """The marks of a message, and how likely it says anything worth keeping.
+
+    `chances` tells of each word how likely it is part of what the message says of its speaker.
+    """
 
     marks: tuple[Mark, ...]
     worth: float
+    chances: Mapping[str, float]
+
+    def doubts(self, thing: str) -> bool:
+        """Whether none of a thing's words is likely to be said of the speaker."""
+        words = [word for word, _, _ in places(thing)]
+        return bool(words) and all(self.chances.get(word, 1.0) < LEAST for word in words)
+
+
+UNREAD = MarkedMessage((), 1.0, {})
 
 
 class Word(NamedTuple):
@@ -51,6 +67,7 @@ class Word(NamedTuple):
     bucket: int
     start: int
     end: int
+    text: str
 
 
 def local_reader() -> Callable[[str], MarkedMessage] | None:
@@ -76,6 +93,7 @@ def words_of(text: str, pieces: WordPiece, buckets: int = 2_048) -> list[Word]:
             zlib.crc32(word.encode()) % buckets if cut[0] == pieces.unknown else buckets,
             start,
             end,
+            word,
         )
         for word, cut, start, end in pieces.words(text)
     ]
@@ -111,33 +129,43 @@ class Reader:
         self._pieces, self._labels, self._score = pieces, labels, score
 
     def __call__(self, text: str) -> MarkedMessage:
-        marks, worth = list[Mark](), 0.0
+        marks, worth, chances = list[Mark](), 0.0, dict[str, float]()
         for words in _windows(words_of(text, self._pieces)):
             scores, nothing = self._score(words)
-            marks += self._marks(words, scores)
             worth = max(worth, 1 - nothing)
-        return MarkedMessage(tuple(sorted(marks)), worth)
+            values, told, rest = self._apart(scores)
+            marks += self._marks(words, values, told, rest)
+            for word, *outside in zip(words, values[:, 0], told[:, 0], strict=True):
+                chance = 1 - math.exp(min(outside))
+                chances[word.text] = max(chance, chances.get(word.text, 0.0))
+        return MarkedMessage(tuple(sorted(marks)), worth, chances)
 
-    def _marks(self, words: Sequence[Word], scores: Floats) -> Iterator[Mark]:
-        import numpy as np
+    def _apart(self, scores: Floats) -> tuple[Floats, Floats, Floats]:
+        """The logarithms of the chances of both kinds of tags, and the other scores."""
+        values = 1 + 2 * len(self._labels.values)
+        told = values + 1 + 2 * len(self._labels.told)
+        return _logs(scores[:, :values]), _logs(scores[:, values:told]), scores[:, told:]
 
+    def _marks(
+        self, words: Sequence[Word], values: Floats, told: Floats, rest: Floats
+    ) -> Iterator[Mark]:
         labels = self._labels
-        values, told = 1 + 2 * len(labels.values), 1 + 2 * len(labels.told)
-        over = 1 / (1 + np.exp(-scores[:, values + told]))
-        kinds = scores[:, values + told + 1 :].argmax(axis=1)
-        parts = (
-            (scores[:, :values], labels.values),
-            (scores[:, values : values + told], labels.told),
-        )
-        for part, names in parts:
-            chances = part - part.max(axis=1, keepdims=True)
-            chances -= np.log(np.exp(chances).sum(axis=1, keepdims=True))
+        for chances, names in ((values, labels.values), (told, labels.told)):
             for first, last, tag, chance in _stretches(chances):
                 name = names[tag // 2]
                 if name == "favourite":
-                    name = f"favourite {labels.kinds[kinds[first]]}"
-                ends = bool(over[first:last].mean() > 0.5)
+                    name = f"favourite {labels.kinds[int(rest[first, 1:].argmax())]}"
+                ends = bool(rest[first:last, 0].mean() > 0)
                 yield Mark(words[first].start, words[last - 1].end, name, ends, chance)
+
+
+def _logs(scores: Floats) -> Floats:
+    """The logarithms of what scores mean as chances."""
+    import numpy as np
+
+    scores = scores - scores.max(axis=1, keepdims=True)
+    logs: Floats = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    return logs
 
 
 def _windows(words: Sequence[Word]) -> Iterator[Sequence[Word]]:

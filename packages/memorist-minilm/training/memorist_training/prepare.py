@@ -67,7 +67,7 @@ def prepare_reader(file: Path) -> None:
         pieces = WordPiece(Path(folder))
 
     def words(text: str) -> list[tuple[Word, int, int]]:
-        return [(Word(*word[:3]), *word[3:]) for word in words_of(text, pieces)]
+        return [(Word(*word[:3]), *word[3:5]) for word in words_of(text, pieces)]
 
     messages = [asdict(message) for message in read_claims(words)]
     adapted = adapt(arrange(weights)).items()
