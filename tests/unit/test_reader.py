@@ -132,9 +132,16 @@ def test_how_a_word_is_written(word: str, shape: int) -> None:
     assert shape_of("iPhone") == 9
 
 
-def test_without_the_weights_rules_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_weights_rules_read_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def missing() -> Path:
         raise ProviderError("the weights are missing")
 
     monkeypatch.setattr(reader, "minilm_folder", missing)
-    assert reader.local_reader() is None
+    reader._reader.cache_clear()
+    try:
+        assert read("I live in Berlin.") is read("Ich arbeite bei Siemens.")
+    finally:
+        reader._reader.cache_clear()
+    assert caplog.messages == ["messages are read by rules alone: the weights are missing"]

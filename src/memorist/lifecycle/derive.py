@@ -15,7 +15,7 @@ from memorist.lifecycle.reconcile import reconcile
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import is_lesson, lessons
-from memorist.providers.reader import local_reader
+from memorist.providers.reader import read
 from memorist.records.memories import (
     Add,
     Candidate,
@@ -111,7 +111,6 @@ class Deriver:
         self._extraction = extraction
         self._clock = clock
         self._gate = gate or ForegroundGate()
-        self._read = local_reader()
 
     def read(self, jobs: Sequence[Job]) -> SessionBatch:
         """The messages that the jobs of one session are about."""
@@ -162,7 +161,7 @@ class Deriver:
             self._gate.wait()
             self._budget.start()
             said = batch.said_before(entry)
-            extracted += extract(entry.message, entry.source, self._budget.check, said, self._read)
+            extracted += extract(entry.message, entry.source, self._budget.check, said, read)
             self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
         scores = {one.message.message_id: one.message.importance for one in batch.entries}

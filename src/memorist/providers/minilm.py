@@ -273,21 +273,20 @@ def places(text: str) -> list[tuple[str, int, int]]:
     follows = False  # whether the next letter belongs to the last word
     for place, char in enumerate(text):
         char = _clean(char)
-        if _IDEOGRAPHS.match(char):
-            found.append((char, place, place + 1))
+        if char.isspace():
             follows = False
-        elif char.isspace():
-            follows = False
-        for letter in "" if found and found[-1][1] == place else normalize("NFD", char.lower()):
+            continue
+        alone = bool(_IDEOGRAPHS.match(char))
+        for letter in char if alone else normalize("NFD", char.lower()):
             if unicodedata.category(letter) == "Mn" or letter.isspace():
                 continue
-            is_sign = _is_sign(letter)
-            if follows and not is_sign:
+            apart = alone or _is_sign(letter)
+            if follows and not apart:
                 word, start, _ = found[-1]
                 found[-1] = word + letter, start, place + 1
             else:
                 found.append((letter, place, place + 1))
-            follows = not is_sign
+            follows = not apart
     return found
 
 

@@ -7,6 +7,7 @@ stretch of the message: the object of a claim, with its predicate and how sure t
 from __future__ import annotations
 
 import json
+import logging
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     """Scores of each word's tags, and the chance that there is nothing worth keeping."""
 
 
+log = logging.getLogger("memorist")
+BUCKETS = 2_048  # into which words are sorted that the vocabulary lacks; that number is none
 LEAST = 0.05  # how likely a word is part of a claim, for a rule to be believed
 
 
@@ -70,27 +73,23 @@ class Word(NamedTuple):
     text: str
 
 
-def local_reader() -> Callable[[str], MarkedMessage] | None:
-    """What reads messages on this machine; None if memorist-minilm is not installed."""
-    try:
-        minilm_folder()
-    except ProviderError:
-        return None
-    return read
-
-
 def read(text: str) -> MarkedMessage:
-    """What a message says of its speaker."""
-    return _reader()(text)
+    """What a message says of its speaker; nothing is marked where the model cannot be opened."""
+    reader = _reader()
+    return reader(text) if reader else UNREAD
 
 
-def words_of(text: str, pieces: WordPiece, buckets: int = 2_048) -> list[Word]:
-    """The words of a text as the reader sees them; `buckets` is no bucket."""
+def words_of(text: str, pieces: WordPiece) -> list[Word]:
+    """The words of a text as the reader sees them."""
+
+    def bucket(word: str) -> int:
+        return zlib.crc32(word.encode("utf-8", "replace")) % BUCKETS
+
     return [
         Word(
             cut,
             shape_of(text[start:end]),
-            zlib.crc32(word.encode()) % buckets if cut[0] == pieces.unknown else buckets,
+            bucket(word) if cut[0] == pieces.unknown else BUCKETS,
             start,
             end,
             word,
@@ -211,11 +210,16 @@ def _stretches(chances: Floats) -> Iterator[tuple[int, int, int, float]]:
 
 
 @cache
-def _reader() -> Reader:
-    folder = minilm_folder()
-    labels = _Labels(**json.loads((folder / "reader.json").read_text(encoding="utf-8")))
-    pieces = WordPiece(folder)
-    return Reader(pieces, labels, _scorer(folder, pieces))
+def _reader() -> Reader | None:
+    """The reader of this process; None, said once, if its files are missing or cannot be used."""
+    try:
+        folder = minilm_folder()
+        labels = _Labels(**json.loads((folder / "reader.json").read_text(encoding="utf-8")))
+        pieces = WordPiece(folder)
+        return Reader(pieces, labels, _scorer(folder, pieces))
+    except (ProviderError, OSError, ValueError, KeyError) as error:
+        log.warning("messages are read by rules alone: %s", error)
+        return None
 
 
 def _scorer(folder: Path, pieces: WordPiece) -> Score:
