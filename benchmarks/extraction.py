@@ -209,7 +209,7 @@ def read_labels(split: str) -> list[Labelled]:
 
 
 def guess(label: Labelled) -> Guess:
-    from memorist.lifecycle.policy import classified  # only a run needs the rules and their words
+    from memorist.lifecycle.policy import classified  # only a run needs the rules and the reader
     from memorist.lifecycle.rules import extract
     from memorist.providers.reader import read
 
@@ -264,7 +264,7 @@ def quality_grid(split: str, figures: Figures) -> Grid:
         cells = (f"{short(getattr(one, name))}  {_span(spans[name])}" for name in names)
         lines.append((label, str(sum(counts)), *map(str, counts), *cells))
     columns = ("language", "n", "kept", "junk", "missed", "left", *(f"{n}  95 %" for n in names))
-    return Grid(f"extraction by rules, {split} ({AIM})", columns, lines)
+    return Grid(f"extraction, {split} ({AIM})", columns, lines)
 
 
 def _span(span: Span) -> str:
