@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from memorist import Memory, Message, Scope
-from memorist.errors import ConflictError
+from memorist.errors import ConflictError, StoreError
 from memorist.store.engine import LateError
 from memorist.store.postgres.connection import SentStatement
 from memorist.store.postgres.db import QUERIES, PostgresDb
@@ -51,6 +51,23 @@ def test_an_append_takes_one_round_trip(store: PostgresStore, trips: list[list[s
     seqs = appended.seqs
     assert jobs == [(seqs[0], seqs[99]), (seqs[100], seqs[199]), (seqs[200], seqs[249])]
     assert store.speakers(SCOPE) == ["Caroline"]
+
+
+def test_what_the_commit_refuses_is_an_error_of_the_store_and_not_stored(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION 'not today'; END $$"
+        )
+        admin.execute(
+            "CREATE CONSTRAINT TRIGGER refusing AFTER INSERT ON chat_message_history"
+            " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+    with pytest.raises(StoreError):
+        store.append(SCOPE, [Message("user", "I moved to Rome")])
+    assert [entry.message.text for entry in store.history(SCOPE)] == ["I moved to Berlin"]
 
 
 def test_what_is_stored_already_is_seen_by_the_commit(store: PostgresStore) -> None:

@@ -15,7 +15,7 @@ from memorist.language.text import minilm_folder
 from memorist.lifecycle.rules import extract
 from memorist.providers import reader
 from memorist.providers.minilm import WINDOW, WordPiece, places, split
-from memorist.providers.reader import Mark, read, shape_of, words_of
+from memorist.providers.reader import Mark, MarkedMessage, read, shape_of, words_of
 
 SAID_AT = datetime(2026, 3, 11, 9, tzinfo=UTC)
 # What is said in words that no rule reads, and what is claimed; "no longer" where that ends.
@@ -80,6 +80,18 @@ def test_talk_between_people_with_names_is_left_to_the_rules() -> None:
 def test_a_correction_without_a_subject_is_no_new_fact() -> None:
     assert read("Actually it's Bergen, not Tromsø.").marks
     assert claimed("Actually it's Bergen, not Tromsø.") == set()
+
+
+def test_a_mark_belongs_to_the_sentence_it_stands_in() -> None:
+    text = "The barn was built in 1934. As for me, 34 candles this week."
+    marks = (Mark(39, 41, "age", False, 0.99),)
+    assert text[39:41] == "34"
+    message = Message("user", text, created_at=SAID_AT)
+    [candidate] = extract(message, read=lambda _: MarkedMessage(marks, 1.0, {}))
+    assert candidate.text.startswith("34 candles this week.")
+    [claim] = candidate.claims
+    assert (claim.predicate, claim.object) == ("age", "34")
+    assert claim.valid_from and claim.valid_from.year == 2026
 
 
 def test_a_stored_message_becomes_a_fact(tmp_path: Path) -> None:

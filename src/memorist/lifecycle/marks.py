@@ -8,7 +8,6 @@ from memorist.language.lexicon import Language, Rule, plain
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.text import is_single_valued
 from memorist.providers.reader import Mark
-from memorist.records.memories import PLANS
 
 NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
 ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
@@ -44,18 +43,19 @@ class MarkedPart(PatternMatch):
 
 
 def sure_marks(
-    sentence: str, marks: Sequence[tuple[str, Mark]], language: Language
+    sentence: str, marks: Sequence[tuple[int, str, Mark]], language: Language
 ) -> Iterator[tuple[Rule, MarkedPart]]:
-    """The marks of a sentence that count, each with the rule that it stands for."""
+    """The marks of a sentence that count, each with the rule that it stands for.
+
+    Each is given with its place and its text; where "she" has become a name, it lies elsewhere.
+    """
     own = bool(language.cues["own"].search(plain(sentence)))
     # "Actually it's Bergen": what that corrects is for others to find out.
     corrects = bool(language.cues["corrections"].search(plain(sentence)))
-    place = 0
-    for text, mark in marks:
-        start = sentence.find(text, place)
+    for place, text, mark in marks:
+        start = place if sentence.startswith(text, place) else sentence.find(text)
         if start < 0:
             continue
-        place = start if mark.predicate in PLANS else start + len(text)
         least = SURER if is_single_valued(mark.predicate) else SURE
         if mark.chance < least or (corrects and not own):
             continue

@@ -80,6 +80,7 @@ _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
 _LEAD_CHARS = 12  # before a date: "from", "as of"
+_BEGINNING = 20  # characters by which a sentence is found again
 _RELATED = {
     **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
     **dict.fromkeys(("partner", "girlfriend", "boyfriend", "fiancé"), "has partner"),
@@ -235,15 +236,20 @@ def _worth_keeping(
         return
     reading = read(written) if read else UNREAD
     tried = groups if reading.worth >= NOTHING else groups & ALWAYS
-    marks = [(written[mark.start : mark.end], mark) for mark in reading.marks]
     codes = codes_of(written)
     languages = [language(code) for code in codes]
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
     said = list(before)
-    for sentence in _joined(sentences(written, abbreviations), languages):
+    parts = list(_joined(sentences(written, abbreviations), languages))
+    for sentence, (start, end) in zip(parts, _regions(written, parts), strict=True):
         check_time()
+        marks = [
+            (mark.start - start, written[mark.start : mark.end], mark)
+            for mark in reading.marks
+            if start <= mark.start < end
+        ]
         own = codes_of(sentence)  # where it is too short to say, the message's
         if len(own) > 1:
             own = [code for code in own if code in codes] or own
@@ -256,8 +262,17 @@ def _worth_keeping(
             if found := _read(whole, rules, allowed, marked, reading):
                 yield found
                 break
-        marks = [mark for mark in marks if mark[0] not in sentence]
         said.append(sentence)
+
+
+def _regions(text: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """From where each sentence of a text begins to where the next one does."""
+    starts, place = list[int](), 0
+    for part in parts:
+        place = max(text.find(part[:_BEGINNING], place), place)
+        starts.append(place)
+        place += 1
+    return zip(starts, [*starts[1:], len(text)], strict=True)
 
 
 def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:

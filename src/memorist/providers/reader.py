@@ -217,7 +217,7 @@ def _reader() -> Reader | None:
         labels = _Labels(**json.loads((folder / "reader.json").read_text(encoding="utf-8")))
         pieces = WordPiece(folder)
         return Reader(pieces, labels, _scorer(folder, pieces))
-    except (ProviderError, OSError, ValueError, KeyError) as error:
+    except (ProviderError, OSError, ValueError, TypeError, KeyError) as error:
         log.warning("messages are read by rules alone: %s", error)
         return None
 

@@ -247,7 +247,8 @@ class RecallRun:
         finds = self._finds()
         with contextlib.suppress(Exception):  # the ranking will look again, and report it
             self._look_up({name: finds[name] for name in channels if name in finds})
-        self._store_is_done |= channels is not self._by_model
+        if channels is not self._by_model:
+            self._store_is_done = True
         with self._lock:
             self._at_work -= 1
             is_last = not self._at_work

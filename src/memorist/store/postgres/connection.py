@@ -193,9 +193,14 @@ class WatchedConnection(psycopg.Connection[Row]):
                     results.append(result)
 
     def _read(self, owed: Sequence[SentStatement | Parsed], results: Sequence[PGresult]) -> None:
-        """Give each statement its answer; raise the error of the one that failed."""
+        """Give each statement its answer; raise the error of the one that failed.
+
+        An answer more than there are statements is that the work could not be committed.
+        """
         failed: PGresult | None = None
-        for it, result in zip(owed, results, strict=True):
+        if len(results) > len(owed):
+            failed = results[len(owed)]
+        for it, result in zip(owed, results, strict=False):
             if result.status == ExecStatus.FATAL_ERROR:
                 failed = failed or result
             if not isinstance(it, SentStatement):

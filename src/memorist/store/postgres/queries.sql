@@ -99,7 +99,8 @@ SELECT set_config('role', :role, :local), set_config('search_path', :search_path
   set_config('idle_in_transaction_session_timeout', :idle, :local), set_config('jit', 'off', :local)
 
 -- name: @begin
-SELECT set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true), admit(:known)
+-- The role again: whoever hands out connections, nothing is read or written as anybody else.
+SELECT set_config('role', :role, true), set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true), admit(:known)
 
 -- name: @begin_counted
 WITH counted AS (

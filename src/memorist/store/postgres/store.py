@@ -304,7 +304,8 @@ class PostgresEngine(ProcessPart):
             self._set_up(connection, db)
             bound = "statement_timeout" if bounded else "lock_timeout"
             time_left = {"bound": bound, "left_ms": str(left_ms)}
-            db.later(begin, owner=owner, known=self._known, **time_left, **count)
+            ours = {"role": self._role, "known": self._known}
+            db.later(begin, owner=owner, **ours, **time_left, **count)
             try:
                 yield db
             except BaseException as error:
