@@ -91,7 +91,8 @@ def test_a_mark_belongs_to_the_sentence_it_stands_in() -> None:
     assert candidate.text.startswith("34 candles this week.")
     [claim] = candidate.claims
     assert (claim.predicate, claim.object) == ("age", "34")
-    assert claim.valid_from and claim.valid_from.year == 2026
+    assert claim.valid_from is not None
+    assert claim.valid_from.year == 2026
 
 
 def test_a_stored_message_becomes_a_fact(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -23,7 +22,6 @@ from memorist.language.lexicon import (
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.pronouns import named
 from memorist.language.text import (
-    HIDDEN,
     LANGUAGES,
     data,
     hide_quotes,
@@ -32,6 +30,7 @@ from memorist.language.text import (
     without_pasted,
 )
 from memorist.language.unsafe import find_secrets, injections
+from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import ALWAYS, NOTHING, MarkedPart, sure_marks
 from memorist.providers.reader import UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
@@ -64,11 +63,8 @@ _CATEGORIES = {
     "error": "error_patterns",
 }
 _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
-_ASKED = Pattern(r"[?？]\W*$")
 _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _STATEMENT_EDGES = " ,;:—–-，；：、(（"
-_FILLER_CHARS = 6  # before what a clause begins with: "haha"
-_REMARK_CHARS = 20  # of a clause that only comments on another
 _NO_MEMORIES = frozenset(("figure", "done"))
 _OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
 _DONE_TOO = _OWN | {"decision", "project", "event"}
@@ -330,45 +326,6 @@ def _is_doubted(match: RuleMatch, reading: MarkedMessage) -> bool:
     return match.rule.group in _OWN and reading.doubts(thing)
 
 
-class Clauses:
-    """The clauses of a sentence; those that state nothing are blanked, letter for letter."""
-
-    def __init__(self, text: str, pauses: Pattern) -> None:
-        self.text = text
-        self.dates: dict[int, list[DateSpan]] = {}
-        cuts = [pause.span() for pause in pauses.finditer(text)]
-        self._starts = [0, *(end for _, end in cuts if end < len(text))]
-        self._ends = [*(start for start, end in cuts if end < len(text)), len(text)]
-
-    def around(self, start: int, end: int) -> tuple[int, int]:
-        """From the start of the clause of one place to the end of that of another."""
-        first = bisect_right(self._starts, start) - 1
-        return self._starts[first], max(self._ends[bisect_right(self._starts, end - 1) - 1], end)
-
-    def blank(self, cue: Pattern, *, rest: bool = False, begun: bool = False) -> None:
-        """Blank each clause with a cue, with `rest` all that follow, with `begun` if it begins."""
-        for found in cue.finditer(self.text):
-            first = min(found.start() + 1, len(self.text) - 1)  # after the edge of its first word
-            start, end = self.around(first, first + 1)
-            begins = begun and found.start() - start < _FILLER_CHARS
-            remarks = (rest or begun) and end - start < _REMARK_CHARS
-            if remarks and start:  # "…, just kidding" is about what precedes
-                start = self.around(start - 1, start)[0]
-            self._hide(start, len(self.text) if rest or begins else end)
-
-    def blank_questions(self, asks: Pattern) -> None:
-        """Blank the clauses that ask for something; a question does so to its end."""
-        asked = bool(_ASKED.search(self.text))
-        asking = [start for start in self._starts if asks.match(self.text[start:])]
-        if asked:
-            self._hide((asking or self._starts[-1:])[0], len(self.text))
-        for start in asking:
-            self._hide(*self.around(start, start + 1))
-
-    def _hide(self, start: int, end: int) -> None:
-        self.text = self.text[:start] + HIDDEN * (end - start) + self.text[end:]
-
-
 class Sentence(NamedTuple):
     """A sentence as it was written, its clauses, and the rules that match them."""
 
@@ -439,11 +396,22 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             for claim in claims
             if claim.predicate in alike and claim.ends == mark.rule.ends
         ]
-        if any(thing in other or other in thing for _, other in rivals):
+        if any(thing in other or other in thing for _, other in rivals) or any(
+            match.rule.predicate not in PLANS and _contains(match, mark) for match in by_rules
+        ):
             dropped.append(mark)
         elif is_single_valued(predicate):
             dropped += [match for match, _ in rivals]
     return [match for match in matches if not any(match is it for it in dropped)]
+
+
+def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
+    """Whether a rule reads a marked stretch as a part of its object: "tea to coffee"."""
+    if not match.parts.groupdict().get("object"):
+        return False
+    first, last = match.parts.span("object")
+    start, end = mark.parts.span()
+    return first <= start and end <= last and mark.rule.predicate != match.rule.predicate
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
