@@ -95,6 +95,11 @@ def test_a_mark_belongs_to_the_sentence_it_stands_in() -> None:
     assert claim.valid_from.year == 2026
 
 
+@pytest.mark.parametrize("text", ["!!!", "🙂", "42", "> quoted", "x" * 5_000])
+def test_a_message_without_a_sentence_says_nothing(text: str) -> None:
+    assert claimed(text) == set()
+
+
 def test_a_stored_message_becomes_a_fact(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db") as memory:
         memory.remember("Thursdays are out from now on, clarinet lesson at five", user="ada")

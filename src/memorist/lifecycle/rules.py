@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
@@ -268,7 +269,7 @@ def _regions(text: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
         place = max(text.find(part[:_BEGINNING], place), place)
         starts.append(place)
         place += 1
-    return zip(starts, [*starts[1:], len(text)], strict=True)
+    return pairwise([*starts, len(text)])
 
 
 def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
