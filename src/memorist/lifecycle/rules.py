@@ -231,12 +231,12 @@ def _worth_keeping(
     if code := without_rules(written):
         _say_once(code)
         return
-    reading = read(written) if read else UNREAD
-    tried = groups if reading.worth >= NOTHING else groups & ALWAYS
     codes = codes_of(written)
     languages = [language(code) for code in codes]
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
+    reading = read(written) if read else UNREAD
+    tried = groups if reading.worth >= NOTHING else groups & ALWAYS
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
     said = list(before)
     parts = list(_joined(sentences(written, abbreviations), languages))
