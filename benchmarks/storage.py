@@ -25,7 +25,6 @@ from functools import partial
 from pathlib import Path
 
 import apsw
-import psycopg
 from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore as LangGraphSqliteStore
@@ -334,12 +333,8 @@ def postgres_database(url: str | None, *, vector: bool = False) -> Iterator[str]
     """A database that commits durably, on a server of yours or one that is started for this."""
     from tests.support.postgres import Server, start_server
 
-    server = start_server(vector=vector) if url is None else Server(url, False, "")
+    server = start_server(vector=vector, durable=True) if url is None else Server(url, False, "")
     try:
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            if url is None:
-                connection.execute("ALTER SYSTEM SET fsync = on")  # the tests' servers do without
-                connection.execute("SELECT pg_reload_conf()")
         made = server.create_database("bench")
         yield made
         server.drop_database(made)

@@ -50,15 +50,16 @@ PREFIXES = ("usr/lib/postgresql/*", "opt/homebrew/opt/postgresql*", "usr/local/o
 PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config")
 SERVER_USER = "nobody" if os.geteuid() == 0 else None
 INITDB = ("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--username=postgres", "-N")
-# Without fsync a server may crash, but the machine may not; a test can bring about only the first.
 SETTINGS = """listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 port = {port}
-fsync = off
+"""
+# Without fsync a server may crash, but the machine may not; a test can bring about only the first.
+QUICK = """fsync = off
 full_page_writes = off
 max_wal_size = 128MB
 """
-ROOM = 4 << 30
+ROOM = 4 << 30  # bytes that memory must have for clusters to go there
 NEW_DATABASE = "CREATE DATABASE {} TEMPLATE {} ENCODING UTF8 LC_COLLATE 'C' LC_CTYPE 'C'"
 DISTANCE = "SELECT array_fill(1, '{64}')::vector <-> array_fill(2, '{64}')::vector"
 VECTOR_FILES = ("vector.control", "vector--*.sql", "vector.so", "vector.dylib")
@@ -179,11 +180,14 @@ class Server:
             self._guard.communicate()
 
 
-def start_server(*, vector: bool) -> Server:
-    """Start a server with, or wholly without, pgvector (or take the one given)."""
+def start_server(*, vector: bool, durable: bool = False) -> Server:
+    """Start a server with, or wholly without, pgvector (or take the one given).
+
+    Unless it is `durable`, it writes to memory where there is room, and outlives no power cut.
+    """
     tried = [f"No PostgreSQL server {'with' if vector else 'without'} pgvector. What failed:"]
     try:
-        server = _given_server(vector, tried) or _private_server(vector, tried)
+        server = _given_server(vector, tried) or _private_server(vector, durable, tried)
     except (ServerError, OSError, psycopg.Error) as error:
         raise ServerError("\n- ".join([*tried, str(error), ADVICE])) from error
     atexit.register(server.close)
@@ -204,12 +208,12 @@ def _given_server(vector: bool, tried: list[str]) -> Server | None:
     return None if problem else Server(url, vector, version)
 
 
-def _private_server(vector: bool, tried: list[str]) -> Server:
+def _private_server(vector: bool, durable: bool, tried: list[str]) -> Server:
     with (_base() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time, of this run or another
         for bindir in _candidates(vector):
             try:
-                return _launch(bindir, vector)
+                return _launch(bindir, vector, durable)
             except ServerError as error:
                 tried.append(f"PostgreSQL in {bindir}: {error}")
     raise ServerError("there is nothing else to try")
@@ -238,11 +242,12 @@ def _installations() -> list[Path]:
     return sorted(found, key=lambda folder: numbers[folder], reverse=True)
 
 
-def _launch(bindir: Path, vector: bool) -> Server:
+def _launch(bindir: Path, vector: bool, durable: bool) -> Server:
     """Make, start and probe a new cluster."""
     port, password = _free_port(), secrets.token_hex(16)
     url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
-    folder = Path(tempfile.mkdtemp(prefix="cluster-", dir=_quickest()))
+    base = _base() if durable else _quickest()
+    folder = Path(tempfile.mkdtemp(prefix="cluster-", dir=base))
     version = _pg_config(bindir, "version").split()[1]
     server = Server(url, vector, version, bindir, folder, _start_guard(folder))
     with contextlib.ExitStack() as undo:
@@ -252,7 +257,9 @@ def _launch(bindir: Path, vector: bool) -> Server:
             _run("chown", "-R", SERVER_USER, folder)
         paths = ("-D", folder / "data", "--pwfile", folder / "password")
         _run(bindir / "initdb", *paths, *INITDB, user=SERVER_USER)
-        (folder / "data/postgresql.auto.conf").write_text(SETTINGS.format(port=port))
+        (folder / "data/postgresql.auto.conf").write_text(
+            SETTINGS.format(port=port) + ("" if durable else QUICK)
+        )
         server.start()
         if vector and (problem := _probe(url)):
             raise ServerError(problem)
@@ -421,7 +428,7 @@ def _run(*command: str | Path, user: str | None = None, cwd: Path = Path("/")) -
 
 
 def _quickest() -> Path:
-    """Where clusters go: into memory if it has room, where a new database costs a fifth."""
+    """Memory, if it has room: there a new database costs a fifth of what it does on a disk."""
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > ROOM
     return memory if roomy and os.access(memory, os.W_OK) else _base()
