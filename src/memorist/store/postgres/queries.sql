@@ -111,9 +111,10 @@ WITH counted AS (
 -- name: begin
 @begin
 
--- Every question of a recall is for few rows of one owner, whatever the planner takes them for.
 -- name: begin_reading
-@begin, set_config('plan_cache_mode', 'force_generic_plan', true),
+-- Every question of a recall is for few rows of one owner, whatever the planner takes them for. For the
+-- newest messages it would sort all that the owner has, where an index has their order.
+@begin, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true),
   set_config('enable_seqscan', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
 
 -- name: begin_shared
