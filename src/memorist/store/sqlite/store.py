@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -27,17 +27,19 @@ from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.sqlite.db import (
+    APPLICATION_ID,
     PendingWrite,
     SqliteDb,
     all_marked,
     all_spelled,
+    fill,
     in_transaction,
+    migrate,
     pack,
 )
 
 T = TypeVar("T")
 
-APPLICATION_ID = 0x6D656D6F  # "memo": tells our files from those of other programs
 MIGRATIONS = load_migrations(resources.files("memorist.store.sqlite") / "migrations")
 MERGE_PAGES = 2_000
 MERGE_STEP = 32  # pages: a writer waits for a few milliseconds
@@ -338,8 +340,10 @@ class SqliteEngine(ProcessPart):
                     if not self._read_only:
                         make_private(self.path)
                 writer = SqliteDb(self._connect(), self._indexes)
-                if not self._read_only:
-                    migrate(writer)
+                if self._in_memory:
+                    fill(writer.connection, tuple(MIGRATIONS))
+                elif not self._read_only:
+                    migrate(writer, MIGRATIONS)
                 self._writer_db = writer
                 self._inode = 0 if self._in_memory else inode(self.path)
         return self._writer_db
@@ -438,22 +442,6 @@ def turn(path: str, until: float) -> Iterator[None]:
             if fcntl is not None:  # a child that was forked meanwhile has the file open, too
                 fcntl.flock(file, fcntl.LOCK_UN)
             os.close(file)
-
-
-def migrate(writer: SqliteDb) -> None:
-    """Bring the schema up to date, each migration in a transaction of its own."""
-    pragma = writer.connection.pragma
-    writer.connection.create_scalar_function("view_words", cast(Any, all_marked))
-    for version, script in MIGRATIONS:
-
-        def apply(db: SqliteDb, version: int = version, script: str = script) -> None:
-            if int(str(pragma("user_version"))) < version:  # nobody else did meanwhile
-                db.connection.execute(script)
-                pragma("user_version", version)
-                pragma("application_id", APPLICATION_ID)
-
-        if int(str(pragma("user_version"))) < version:
-            in_transaction(writer, apply, "BEGIN IMMEDIATE")
 
 
 def make_private(path: str) -> None:
