@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -23,11 +22,12 @@ from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import build_app
 from memorist.server.http.run import Address, serve
 from tests.server.test_chat import JSON, read_events, say
+from tests.support.forked import Forked
 from tests.support.http_server import serving
 from tests.support.model_server import ModelServer, quote_messages
 
 COUNT = {"message": "Count", "asked_id": "count"}
-ROOT = Path(__file__).parents[2]
+HERE = "tests.server.test_chat_kill"  # __name__, unless this is that server
 ANSWER = " ".join(f"word{number}" for number in range(60))
 
 
@@ -54,17 +54,16 @@ def go_on(memory: Memory, model: ModelServer) -> tuple[str, str]:
 
 
 @contextmanager
-def running(target: str, model_url: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
-    command = [sys.executable, "-m", "tests.server.test_chat_kill", target, model_url]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            assert child.stdout is not None
-            url = child.stdout.readline().strip()
-            with httpx.Client(base_url=url, timeout=60) as client:
-                until_it_answers(client)
-                yield child, client
-        finally:
-            child.kill()
+def running(target: str, model_url: str) -> Iterator[tuple[Forked, httpx.Client]]:
+    child = Forked(HERE, target, model_url, ready=(HERE, "langchain.agents", "langchain_openai"))
+    try:
+        url = child.stdout.readline().decode().strip()
+        with httpx.Client(base_url=url, timeout=60) as client:
+            until_it_answers(client)
+            yield child, client
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def until_it_answers(client: httpx.Client) -> None:
@@ -89,7 +88,7 @@ def reply(body: dict[str, Any]) -> Any:
     return ANSWER if body.get("stream") else quote_messages(body)
 
 
-def listen(child: subprocess.Popen[str], client: httpx.Client, heard: list[str]) -> None:
+def listen(child: Forked, client: httpx.Client, heard: list[str]) -> None:
     with client.stream("POST", "/api/chat", json=COUNT) as answer:
         for piece in answer.iter_text():
             heard.append(piece)
@@ -97,7 +96,7 @@ def listen(child: subprocess.Popen[str], client: httpx.Client, heard: list[str])
                 child.kill()
 
 
-def heard_until_killed(child: subprocess.Popen[str], client: httpx.Client) -> str:
+def heard_until_killed(child: Forked, client: httpx.Client) -> str:
     """Listen for a while, kill the server, and say what was heard."""
     heard: list[str] = []
     with pytest.raises(httpx.RemoteProtocolError):
