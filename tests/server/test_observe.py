@@ -12,7 +12,7 @@ import pytest
 
 from memorist.metrics import INSTRUMENTS
 from memorist.operations import OPERATIONS
-from memorist.server.http.observe import area_of
+from memorist.server.observe import area_of
 from tests.support.servers import ServerProcess, end_servers
 
 DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana.json"

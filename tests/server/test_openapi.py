@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -144,3 +145,15 @@ def lead_there(case: Case[Any], ids: Ids, number: int) -> None:
                 part.pop("user", None)
     if case.path.endswith(("/updates", "/events")):  # else it goes on for as long as nothing comes
         case.query["timeout_s"] = 0.05
+
+
+def test_below_a_path_the_document_names_it(served: Served) -> None:
+    app = build_app(served.memory, Guard(served.memory.keys))
+
+    async def ask(root: str) -> Any:
+        transport = httpx.ASGITransport(app, root_path=root)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return (await client.get(f"{root}/openapi.json")).json()
+
+    assert asyncio.run(ask("/memory")) == DOCUMENT | {"servers": [{"url": "/memory"}]}
+    assert asyncio.run(ask("")) == DOCUMENT

@@ -21,7 +21,7 @@ from typing import Any, Self
 from memorist import metrics
 from memorist.config import Settings
 from memorist.runtime import open_embedder, open_extraction, open_runners, open_store, work
-from memorist.server.http.observe import set_up_logging
+from memorist.server.observe import set_up_logging
 
 NICE = 5  # requests go first where processors are few
 END_S = 2.0  # that the job at hand may take when the server ends

@@ -16,6 +16,8 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -43,7 +45,6 @@ from memorist.server.http.middleware import (
     TrustedHosts,
     TrustedOrigins,
 )
-from memorist.server.http.observe import ObserveRequests
 from memorist.server.http.openapi import describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
 from memorist.server.http.routes import (  # noqa: F401 - each adds its routes to the router
@@ -60,6 +61,7 @@ from memorist.server.http.routes import (  # noqa: F401 - each adds its routes t
 )
 from memorist.server.http.routing import router
 from memorist.server.mcp.http import McpApp
+from memorist.server.observe import ObserveRequests
 from memorist.server.worker_process import WorkerLink
 
 WEB = Path(__file__).parent.parent / "web"
@@ -123,7 +125,6 @@ def _routes(
         # The thread pools hold more than one caller's requests, so that others get a thread.
         asyncio.get_running_loop().set_default_executor(WorkerThreads(THREADS))
         current_default_thread_limiter().total_tokens = THREADS
-        await in_thread(app.openapi)  # takes a second, which no client should wait for
         if owned:
             _watch_signals(app.state.stopping)
             await in_thread(memory.warm_up)
@@ -138,8 +139,7 @@ def _routes(
         title="Memorist",
         version=__version__,
         summary="The memory of AI agents.",
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,  # FastAPI's own route would make the document on the event loop
         lifespan=alive,
         redirect_slashes=False,
         exception_handlers={
@@ -160,9 +160,17 @@ def _routes(
     app.state.memory_of_tenant = memory_of_tenant
     app.router.routes += router.routes  # a router that is included looks at all of them twice
     app.mount("/web", GZipMiddleware(StaticFiles(directory=WEB)), name="web")
+    app.add_route("/openapi.json", _openapi, include_in_schema=False)
     app.add_route("/mcp", cast(Any, mcp), include_in_schema=False)  # an app, as Starlette allows
     describe(app)
     return app
+
+
+async def _openapi(request: Request) -> JSONResponse:
+    """The OpenAPI document; the first time it takes a second to make."""
+    document = await in_thread(request.app.openapi)
+    root = request.scope.get("root_path")
+    return JSONResponse(document | {"servers": [{"url": root}]} if root else document)
 
 
 def _watch_signals(stopping: asyncio.Event) -> None:

@@ -1,11 +1,13 @@
 """The OpenAPI document: problem responses, and examples made of real records."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastapi import FastAPI
 from pydantic import BaseModel, Field, TypeAdapter
 
+from memorist.forks import fork_safe
 from memorist.records.documents import Article, ArticleInfo, Note
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import Message, Remembered, Session, SessionSummary
@@ -33,6 +35,7 @@ _MEANINGS = {
     507: "The disk is full; what was stored is safe.",
 }
 _document: dict[str, Any] = {}  # takes a second to make, and is the same for every app
+_making = fork_safe(threading.Lock())
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 PROBLEMS: Responses = {
     status: {"description": meaning, "content": _CONTENT} for status, meaning in _MEANINGS.items()
@@ -56,11 +59,12 @@ def describe(app: FastAPI) -> None:
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
-        if not _document:
-            document = generate()
-            document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
-            _correct(document)
-            _document.update(document)
+        with _making:
+            if not _document:
+                document = generate()
+                document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+                _correct(document)
+                _document.update(document)
         return _document
 
     app.openapi = openapi  # type: ignore[method-assign]

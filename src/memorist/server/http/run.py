@@ -23,7 +23,7 @@ from memorist.runtime import open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import Limits, build_app
-from memorist.server.http.observe import set_up_logging
+from memorist.server.observe import set_up_logging
 from memorist.server.worker_process import WorkerLink, WorkerProcess, without_interrupts
 
 SHUTDOWN_S = 8

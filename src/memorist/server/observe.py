@@ -1,5 +1,7 @@
 """What a server tells its operator: its log, as text or JSON, and the time of each request."""
 
+from __future__ import annotations
+
 import json
 import logging
 import os
@@ -7,12 +9,13 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing import TYPE_CHECKING, Any
 
 from memorist import metrics
 from memorist.config import Settings
+
+if TYPE_CHECKING:  # the worker process does without
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 access = logging.getLogger("memorist.access")
