@@ -2,9 +2,10 @@
 and a thousand users sharing them.
 
 Run with `make bench-scale`, or `python -m benchmarks.scale --help`; with `--postgres`, on a server
-that is started for it. Texts and vectors are made up, the time to embed a question is the default
-model's own. Times are measured by a process of its own, without a deadline unless it says so; aims
-stand beside them and nothing fails.
+that is started for it; with `--bulk 1x1000000 10000x1000`, on one that is filled with so many users
+of so many messages, which are not remembered but loaded (`scale_bulk`). Texts and vectors are made
+up, the time to embed a question is the default model's own. Times are measured by a process of its
+own, without a deadline unless it says so; aims stand beside them and nothing fails.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from typing import Any
 import apsw
 import psycopg
 
+from benchmarks import scale_bulk
 from benchmarks.report import publish
 from benchmarks.scale_corpus import Corpus, TopicEmbedder
 from benchmarks.scale_probe import TENANT, Figures, Probe, measure, user_of
@@ -145,7 +147,7 @@ def run(layout: Layout, sizes: list[int], asks: int) -> list[Figures]:
         held = size
         plain = layout.plain.filename if layout.plain else None
         probe = Probe(layout.where, size, layout.users, asks, plain)
-        figures |= {"bytes": layout.bytes(), **in_process(probe)}
+        figures |= {"bytes": layout.bytes(), **in_process(measure, probe)}
         if layout.plain and size == BUSY_AT:
             figures["busy"], wrote = under_writes(layout, probe)
             held += wrote
@@ -153,10 +155,10 @@ def run(layout: Layout, sizes: list[int], asks: int) -> list[Figures]:
     return found
 
 
-def in_process(probe: Probe) -> Figures:
+def in_process(work: Callable[..., Figures], *inputs: Any) -> Figures:
     """Measure in a process of its own, which begins with nothing loaded."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measure, probe).result()
+        return pool.submit(work, *inputs).result()
 
 
 def under_writes(layout: Layout, probe: Probe) -> tuple[Figures, int]:
@@ -175,7 +177,7 @@ def under_writes(layout: Layout, probe: Probe) -> tuple[Figures, int]:
     began = time.perf_counter()
     writer.start()
     try:
-        figures = in_process(replace(probe, plain=None, cold=False))
+        figures = in_process(measure, replace(probe, plain=None, cold=False))
     finally:
         stop.set()
         writer.join()
@@ -189,6 +191,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--million", action="store_true", help="also at 1,000,000")
     made.add_argument("--asks", type=int, default=300, metavar="N", help="recalls per figure")
     made.add_argument("--postgres", action="store_true", help="on PostgreSQL instead of SQLite")
+    made.add_argument("--bulk", type=scale_bulk.Size.parse, nargs="+", metavar="USERSxMESSAGES")
     made.add_argument("--users", choices=(*LAYOUTS, "all"), default="all")
     made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
     return made
@@ -197,6 +200,10 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Measure, print, and leave the figures in the folder of results."""
     options = parser().parse_args()
+    if options.bulk:
+        loaded = scale_bulk.run(options.bulk, options.asks, in_process)
+        publish([scale_bulk.grid_of(loaded)], scale_bulk.NOTES, options.out / "bulk", loaded)
+        return
     sizes = sorted({*options.sizes, *([MILLION] if options.million else [])})
     found: list[dict[str, Any]] = []
     for key, (name, users, facts) in LAYOUTS.items():

@@ -33,6 +33,7 @@ WORDS_OF_TOPIC = 40
 TOPICAL = 0.25  # of a text's words; the rest is drawn from all words by their frequency
 DIMENSIONS = 384
 BLOCK = 1_000
+BLOCKS = 1_000  # after a million texts they come again
 LENGTHS = (8, 30)
 Ids = NDArray[np.int64]
 
@@ -68,10 +69,10 @@ class Corpus:
     def texts(self, start: int, stop: int) -> Iterator[str]:
         """The texts of these numbers."""
         for number in range(start, stop):
-            yield self._block(number // BLOCK)[number % BLOCK]
+            yield self.text(number)
 
     def text(self, number: int) -> str:
-        return self._block(number // BLOCK)[number % BLOCK]
+        return self._block(number // BLOCK % BLOCKS)[number % BLOCK]
 
     @cache  # noqa: B019 - a corpus lives as long as its process
     def _block(self, block: int) -> list[str]:
@@ -96,22 +97,28 @@ class Corpus:
                 yield number, NAMES[number // 10 % 2], rare[-1]
 
     def questions(self, size: int, count: int, seed: int) -> list[tuple[int, str]]:
-        """Texts of the first `size`, and questions of three to six words from each.
-
-        As real ones do, they name people and have words that much else has too: together their
-        words occur about as often as a fifth of the texts.
-        """
+        """Texts of the first `size`, and a question about each."""
         chance = np.random.default_rng((17, size, seed))
         asked: list[tuple[int, str]] = []
         while len(asked) < count:
             number = int(chance.integers(size))
-            rare = sorted({word for word in self.text(number).split() if word not in COMMON})
-            if len(rare) >= 3:
-                picked = [*chance.permutation(rare)[: chance.integers(3, 7)]]
-                picked += [*chance.permutation(TELLING)[: chance.integers(1, 5)]]
-                picked += [*chance.permutation(NAMES)[: chance.integers(0, 2)]]
-                asked.append((number, f"what was it about the {' '.join(picked)}?"))
+            if question := self.question(number, chance):
+                asked.append((number, question))
         return asked
+
+    def question(self, number: int, chance: np.random.Generator) -> str | None:
+        """A question of three to six words from a text, unless it has fewer.
+
+        As real ones do, it names people and has words that much else has too: together its
+        words occur about as often as a fifth of the texts.
+        """
+        rare = sorted({word for word in self.text(number).split() if word not in COMMON})
+        if len(rare) < 3:
+            return None
+        picked = [*chance.permutation(rare)[: chance.integers(3, 7)]]
+        picked += [*chance.permutation(TELLING)[: chance.integers(1, 5)]]
+        picked += [*chance.permutation(NAMES)[: chance.integers(0, 2)]]
+        return f"what was it about the {' '.join(picked)}?"
 
 
 class TopicEmbedder:

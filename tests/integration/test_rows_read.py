@@ -13,8 +13,9 @@ from memorist.records.scope import Scope
 from memorist.store.engine import Db
 from memorist.store.postgres.store import PostgresStore
 
-USERS = [Scope(user=name, session="s") for name in ("ada", "ben", "cleo")]
-SAID = 1_000
+USERS = [Scope(user=f"user {number}", session="s") for number in range(20)]
+SAID = 200
+FEW = 30  # for ten of them, where a user has 200
 FETCHED = """
     SELECT coalesce(sum(idx_tup_fetch), 0) FROM pg_stat_xact_user_tables
     WHERE relname IN ('passages', 'chat_message_history')
@@ -53,4 +54,12 @@ def test_passages_are_read_with_the_message_before_each(store: PostgresStore) ->
     with store:
         ids = store.newest(ada, limit=10, filters=NO_FILTERS)
         assert len(store.passages(ada, ids)) == 10
-        assert fetched(store, lambda: store.passages(ada, ids)) <= 20
+        assert fetched(store, lambda: store.passages(ada, ids)) <= FEW
+
+
+def test_messages_are_read_without_the_others(store: PostgresStore) -> None:
+    ada = USERS[0].whole_user()
+    with store:
+        ids = store.newest(ada, limit=10, filters=NO_FILTERS)
+        assert len(store.read(ada, ids)) == 10
+        assert fetched(store, lambda: store.read(ada, ids)) <= FEW

@@ -113,7 +113,6 @@ WHERE m.owner = :owner AND m.message_id = :message_id
 ORDER BY m.id LIMIT :limit
 
 -- name: messages_by_seq
--- Not joined, or PostgreSQL looks through all sessions of the user.
 SELECT @message, (SELECT s.session_id FROM sessions s WHERE s.owner = :owner AND s.key = m.session_id)
 FROM chat_message_history m WHERE m.owner = :owner AND m.id IN (:seqs*)
 

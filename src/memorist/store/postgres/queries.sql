@@ -3,6 +3,12 @@
 -- name: @message
 m.id, m.source, m.message_id, m.role, @said_at, m.message
 
+-- name: messages_by_seq
+-- One by one, or all messages of the user may be read: the policies of the table have PostgreSQL expect few.
+SELECT @message, (SELECT s.session_id FROM sessions s WHERE s.owner = :owner AND s.key = m.session_id)
+FROM unnest(CAST(:seqs AS bigint[])) AS listed (seq) CROSS JOIN LATERAL (
+  SELECT * FROM chat_message_history WHERE owner = :owner AND id = listed.seq OFFSET 0) AS m
+
 -- name: @said_at
 (extract(epoch FROM m.created_at) * 1000000)::bigint
 
@@ -113,9 +119,12 @@ WITH counted AS (
 
 -- name: begin_reading
 -- Every question of a recall is for few rows of one owner, whatever the planner takes them for. For the
--- newest messages it would sort all that the owner has, where an index has their order.
+-- newest messages it would sort all that the owner has, where an index has their order. Vectors that are not in
+-- memory are read 16 at once, as PostgreSQL 18 does by itself.
 @begin, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true),
-  set_config('enable_seqscan', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
+  set_config('enable_seqscan', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
+  set_config('effective_io_concurrency', CASE current_setting('effective_io_concurrency')
+    WHEN '1' THEN '16' ELSE current_setting('effective_io_concurrency') END, true)
 
 -- name: begin_shared
 @begin_counted, pg_advisory_xact_lock_shared(hashtextextended(:owner, 1::bigint))
