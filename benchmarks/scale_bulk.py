@@ -170,7 +170,14 @@ def server_seconds(process: int) -> float:
 
 def grid_of(found: Sequence[Figures]) -> Grid:
     rest = ("p95", "late", "CPU")
-    columns = ("users × messages", "GB", "load s", "first recall ms", "cold: p50", *rest)
+    columns: tuple[str, ...] = (
+        "users × messages",
+        "GB",
+        "load s",
+        "first recall ms",
+        "cold: p50",
+        *rest,
+    )
     columns += ("warm: p50", *rest, "load")
     rows = [
         (

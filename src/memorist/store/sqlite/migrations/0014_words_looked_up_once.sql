@@ -1,0 +1,2 @@
+-- beside: 6
+-- Nothing here: PostgreSQL looks fewer times for a word. The numbers go together.
