@@ -121,16 +121,16 @@ with PostgresStore(sys.argv[1]) as store:
 """
 
 
-def test_parent_and_forked_child_both_write_to_postgres(postgres_url: str) -> None:
+def test_parent_and_forked_child_both_write_to_postgres(postgres_with_tables: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", POSTGRES_SCENE, postgres_url],
+        [sys.executable, "-c", POSTGRES_SCENE, postgres_with_tables],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
     assert done.stdout.split() == ["42"]
-    with psycopg.connect(postgres_url) as connection:
+    with psycopg.connect(postgres_with_tables) as connection:
         counted = connection.execute("SELECT number FROM memorist_writes ORDER BY 1").fetchall()
     # The parent's first append finds no session, and is made again with one.
     assert counted == [(20,), (23,)], "each counts its own writes: what was lost is not mistaken"

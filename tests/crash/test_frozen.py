@@ -31,8 +31,8 @@ def frozen_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def line(postgres_url: str, frozen_soon: None) -> Iterator[Proxy]:
-    with Proxy(postgres_url) as proxy:
+def line(postgres_with_tables: str, frozen_soon: None) -> Iterator[Proxy]:
+    with Proxy(postgres_with_tables) as proxy:
         yield proxy
 
 
@@ -79,7 +79,7 @@ def test_over_http_a_frozen_database_is_an_answer_to_try_again(line: Proxy) -> N
 
 
 def test_a_server_that_thaws_in_time_costs_nothing_and_doubles_nothing(
-    line: Proxy, postgres_url: str
+    line: Proxy, postgres_with_tables: str
 ) -> None:
     with open_store(line.url, patience_seconds=30) as store:
         store.append(SCOPE, batch("writer", 0))
@@ -88,13 +88,13 @@ def test_a_server_that_thaws_in_time_costs_nothing_and_doubles_nothing(
         timer.start()
         store.append(SCOPE, batch("writer", 1))
         timer.join()
-    check_store(postgres_url, {"writer": 2}, spare=0, why="frozen for a second")
+    check_store(postgres_with_tables, {"writer": 2}, spare=0, why="frozen for a second")
 
 
 def test_the_other_host_is_found_when_one_freezes_with_all_its_connections(
-    line: Proxy, postgres_url: str
+    line: Proxy, postgres_with_tables: str
 ) -> None:
-    with open_store(two_hosts(line, postgres_url)) as store:
+    with open_store(two_hosts(line, postgres_with_tables)) as store:
         threads = [
             threading.Thread(target=store.append, args=(SCOPE, batch(f"writer{number}", 0)))
             for number in range(6)
@@ -109,20 +109,25 @@ def test_the_other_host_is_found_when_one_freezes_with_all_its_connections(
             store.append(SCOPE, batch("writer0", number))
         assert time.monotonic() - began < 25  # one wait for all; each would make it minutes
     acked = {"writer0": 8, **{f"writer{number}": 1 for number in range(1, 6)}}
-    check_store(postgres_url, acked, spare=0, why="one host of two froze")
+    check_store(postgres_with_tables, acked, spare=0, why="one host of two froze")
 
 
-def test_an_open_memory_is_opened_at_the_host_that_answers(line: Proxy, postgres_url: str) -> None:
+def test_an_open_memory_is_opened_at_the_host_that_answers(
+    line: Proxy, postgres_with_tables: str
+) -> None:
     line.freeze()
-    with Memory(two_hosts(line, postgres_url), embedder=None, extraction=None) as memory:
+    with Memory(two_hosts(line, postgres_with_tables), embedder=None, extraction=None) as memory:
         memory.remember("hello", user="ada")
         assert len(memory.history(user="ada")) == 1
 
 
 def test_a_slow_statement_on_a_server_that_answers_is_left_alone(
-    line: Proxy, postgres_url: str
+    line: Proxy, postgres_with_tables: str
 ) -> None:
-    with open_store(line.url, patience_seconds=20) as store, psycopg.connect(postgres_url) as other:
+    with (
+        open_store(line.url, patience_seconds=20) as store,
+        psycopg.connect(postgres_with_tables) as other,
+    ):
         store.append(SCOPE, batch("writer", 0))
         other.execute("LOCK TABLE chat_message_history")
         timer = threading.Timer(1.5, other.commit)
@@ -133,11 +138,11 @@ def test_a_slow_statement_on_a_server_that_answers_is_left_alone(
 
 
 def test_what_others_keep_locked_is_waited_for_no_longer_than_the_patience(
-    postgres_url: str,
+    postgres_with_tables: str,
 ) -> None:
     with (
-        open_store(postgres_url, patience_seconds=1) as store,
-        psycopg.connect(postgres_url) as other,
+        open_store(postgres_with_tables, patience_seconds=1) as store,
+        psycopg.connect(postgres_with_tables) as other,
     ):
         store.append(SCOPE, batch("writer", 0))
         other.execute("LOCK TABLE chat_message_history")
@@ -167,33 +172,35 @@ def test_a_url_keeps_its_own_parameters_and_gets_the_rest() -> None:
 
 
 def test_rows_of_processes_that_are_gone_are_pruned(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_with_tables: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def clients() -> int:
-        with psycopg.connect(postgres_url) as connection:
+        with psycopg.connect(postgres_with_tables) as connection:
             row = connection.execute("SELECT count(*) FROM memorist_writes").fetchone()
             assert row is not None
             return int(row[0])
 
     for number in range(3):
-        with open_store(postgres_url) as store:
+        with open_store(postgres_with_tables) as store:
             store.append(SCOPE, batch("writer", number))
     assert clients() == 3
-    with psycopg.connect(postgres_url) as connection:
+    with psycopg.connect(postgres_with_tables) as connection:
         connection.execute("UPDATE memorist_writes SET used_at = used_at - interval '31 days'")
-    with open_store(postgres_url) as store:
+    with open_store(postgres_with_tables) as store:
         store.append(SCOPE, batch("writer", 3))
         assert clients() == 1
-        with psycopg.connect(postgres_url) as connection:  # a process that slept for a month
+        with psycopg.connect(
+            postgres_with_tables
+        ) as connection:  # a process that slept for a month
             connection.execute("UPDATE memorist_writes SET used_at = used_at - interval '31 days'")
         monkeypatch.setattr("memorist.store.postgres.store._COUNTER_SECONDS", -1.0)
         store.append(SCOPE, batch("writer", 4))
         assert clients() == 1
-    check_store(postgres_url, {"writer": 5}, spare=0, why="counters pruned")
+    check_store(postgres_with_tables, {"writer": 5}, spare=0, why="counters pruned")
 
 
-def test_a_transaction_that_stands_still_is_ended_by_the_server(postgres_url: str) -> None:
-    with PostgresStore(postgres_url) as store:
+def test_a_transaction_that_stands_still_is_ended_by_the_server(postgres_with_tables: str) -> None:
+    with PostgresStore(postgres_with_tables) as store:
         limit = store._engine.read(
             SCOPE.owner,
             lambda db: (

@@ -26,10 +26,10 @@ def test_two_processes_append_to_one_session_at_once(target: str) -> None:
     check_writers(target, names, children, APPENDS)
 
 
-def test_six_processes_create_and_fill_one_new_store_at_once(target: str) -> None:
+def test_six_processes_create_and_fill_one_new_store_at_once(new_target: str) -> None:
     names = [f"writer{number}" for number in range(6)]
-    children = [start("writer", target, name, 10) for name in names]
-    check_writers(target, names, children, 10)
+    children = [start("writer", new_target, name, 10) for name in names]
+    check_writers(new_target, names, children, 10)
 
 
 def test_eight_threads_share_one_store_object(target: str) -> None:

@@ -43,18 +43,18 @@ Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture
-def server_memory(postgres_url: str) -> Iterator[Memory]:
-    with Memory(postgres_url, embedder=None, extraction=None) as memory:
+def server_memory(postgres_with_tables: str) -> Iterator[Memory]:
+    with Memory(postgres_with_tables, embedder=None, extraction=None) as memory:
         yield memory
 
 
 @pytest.fixture
-def dsn(server_memory: Memory, postgres_url: str) -> Iterator[str]:
+def dsn(server_memory: Memory, postgres_with_tables: str) -> Iterator[str]:
     """That of a login of the application's own."""
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
+    with psycopg.connect(postgres_with_tables, autocommit=True) as admin:
         admin.execute("CREATE ROLE chat_server LOGIN PASSWORD 'x' IN ROLE memorist_client")
-    yield make_conninfo(postgres_url, user="chat_server", password="x")
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
+    yield make_conninfo(postgres_with_tables, user="chat_server", password="x")
+    with psycopg.connect(postgres_with_tables, autocommit=True) as admin:
         admin.execute("DROP ROLE chat_server")
 
 

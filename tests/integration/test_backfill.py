@@ -41,7 +41,9 @@ def test_a_new_message_is_found_and_remembered_before_the_backlog(
     database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     is_file = database == "sqlite"
-    url = str(tmp_path / "memory.db") if is_file else request.getfixturevalue("postgres_url")
+    url = (
+        str(tmp_path / "memory.db") if is_file else request.getfixturevalue("postgres_with_tables")
+    )
     with open_store(url) as store:
         imported = [Message("user", f"I live in town {number}.") for number in range(IMPORTED)]
         store.append(OLD, imported, source="import")

@@ -23,8 +23,11 @@ ADA = Scope(user="ada", session="s")
 JSON = {"Accept": "application/json"}
 
 
-def test_nothing_is_told_while_a_write_may_come_before_it(postgres_url: str) -> None:
-    with PostgresStore(postgres_url) as store, psycopg.connect(postgres_url) as slow:
+def test_nothing_is_told_while_a_write_may_come_before_it(postgres_with_tables: str) -> None:
+    with (
+        PostgresStore(postgres_with_tables) as store,
+        psycopg.connect(postgres_with_tables) as slow,
+    ):
         place = store.events(ADA).place
         # As a write of ours begins: it has its number, and commits later.
         lock = f"SELECT pg_advisory_xact_lock_shared(hashtextextended('{ADA.owner}', 1))"
@@ -39,17 +42,20 @@ def test_nothing_is_told_while_a_write_may_come_before_it(postgres_url: str) -> 
         assert told == waited
 
 
-def test_another_owners_write_is_not_waited_for(postgres_url: str) -> None:
-    with PostgresStore(postgres_url) as store, psycopg.connect(postgres_url) as slow:
+def test_another_owners_write_is_not_waited_for(postgres_with_tables: str) -> None:
+    with (
+        PostgresStore(postgres_with_tables) as store,
+        psycopg.connect(postgres_with_tables) as slow,
+    ):
         eve = Scope(user="eve").owner
         slow.execute(f"SELECT pg_advisory_xact_lock_shared(hashtextextended('{eve}', 1))".encode())
         assert store._events(ADA, limit=9) is not None
 
 
-def test_each_of_two_servers_tells_what_the_other_did(postgres_url: str) -> None:
+def test_each_of_two_servers_tells_what_the_other_did(postgres_with_tables: str) -> None:
     with (
-        Memory(postgres_url, embedder=None, extraction=None) as one,
-        Memory(postgres_url, embedder=None, extraction=None) as two,
+        Memory(postgres_with_tables, embedder=None, extraction=None) as one,
+        Memory(postgres_with_tables, embedder=None, extraction=None) as two,
         serving(build_app(one, Guard.local("default", "ada"))) as here,
         serving(build_app(two, Guard.local("default", "ada"))) as there,
         httpx.Client(base_url=here, timeout=60) as ada,

@@ -347,9 +347,9 @@ with Memory(url, embedder=None, extraction=None) as memory:
 
 @pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
 def test_two_processes_at_once_lose_nothing_and_a_third_reads_it(
-    database: str, tmp_path: Path, postgres_url: str
+    database: str, tmp_path: Path, postgres_with_tables: str
 ) -> None:
-    url = str(tmp_path / "memory.db") if database == "SQLite" else postgres_url
+    url = str(tmp_path / "memory.db") if database == "SQLite" else postgres_with_tables
     command = [sys.executable, "-c", WRITER, url]
     kept = {name: value for name, value in os.environ.items() if "MEMORIST" not in name}
     writers = [

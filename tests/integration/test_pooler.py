@@ -15,7 +15,7 @@ USERS = [f"user{number}" for number in range(2 * SESSIONS)]
 SESSIONS_OPEN = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'memorist'"
 
 
-def test_more_clients_than_sessions_write_recall_and_forget(postgres_url: str) -> None:
+def test_more_clients_than_sessions_write_recall_and_forget(postgres_with_tables: str) -> None:
     def talk(user: str) -> list[str]:
         for number in range(8):  # more often than it takes for a statement to be prepared
             memory.remember(f"{user} saw the tram {number}", user=user, session="s")
@@ -27,10 +27,10 @@ def test_more_clients_than_sessions_write_recall_and_forget(postgres_url: str) -
         return [hit.text for hit in memory.recall("which tram?", user=user, deadline_ms=None).hits]
 
     with (
-        pooled(postgres_url) as url,
+        pooled(postgres_with_tables) as url,
         Memory(PostgresStore(url), embedder=WordEmbedder(), extraction=None) as memory,
         ThreadPoolExecutor(len(USERS)) as threads,
-        psycopg.connect(postgres_url, autocommit=True) as connection,
+        psycopg.connect(postgres_with_tables, autocommit=True) as connection,
     ):
         for user, found in zip(USERS, threads.map(talk, USERS), strict=True):
             told = [f"{user} saw the tram {number}" for number in range(1, 8)]

@@ -33,8 +33,8 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 @pytest.fixture
-def store(postgres_url: str) -> Iterator[PostgresStore]:
-    with PostgresStore(postgres_url) as opened:
+def store(postgres_with_tables: str) -> Iterator[PostgresStore]:
+    with PostgresStore(postgres_with_tables) as opened:
         opened.append(SCOPE, [Message("user", "I moved to Berlin", message_id="m0")])
         yield opened
 
@@ -54,9 +54,9 @@ def test_an_append_takes_one_round_trip(store: PostgresStore, trips: list[list[s
 
 
 def test_what_the_commit_refuses_is_an_error_of_the_store_and_not_stored(
-    store: PostgresStore, postgres_url: str
+    store: PostgresStore, postgres_with_tables: str
 ) -> None:
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
+    with psycopg.connect(postgres_with_tables, autocommit=True) as admin:
         admin.execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
             " $$ BEGIN RAISE EXCEPTION 'not today'; END $$"
@@ -82,8 +82,8 @@ def test_what_is_stored_already_is_seen_by_the_commit(store: PostgresStore) -> N
         store.append(SCOPE, [again, Message("user", f"one more {number}")])
 
 
-def test_a_recall_takes_few_round_trips(postgres_url: str, trips: list[list[str]]) -> None:
-    store = PostgresStore(postgres_url)
+def test_a_recall_takes_few_round_trips(postgres_with_tables: str, trips: list[list[str]]) -> None:
+    store = PostgresStore(postgres_with_tables)
     with Memory(store, embedder=WordEmbedder(), extraction=None) as memory:
         memory.remember("I moved to Berlin", user="ada", session="s")
         memory.jobs.catch_up(30)
@@ -100,7 +100,7 @@ def test_a_recall_takes_few_round_trips(postgres_url: str, trips: list[list[str]
 
 
 def test_a_late_read_is_stopped_and_the_next_one_works(
-    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    store: PostgresStore, postgres_with_tables: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = [0.05, None]
     monkeypatch.setitem(QUERIES, "agents", SLEEP)
@@ -108,15 +108,15 @@ def test_a_late_read_is_stopped_and_the_next_one_works(
         with pytest.raises(LateError):
             store.agents(SCOPE)
         assert len(store.history(SCOPE)) == 1
-    with psycopg.connect(postgres_url) as connection:
+    with psycopg.connect(postgres_with_tables) as connection:
         running = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = %s"
         assert connection.execute(running, [SLEEP]).fetchall() == []
 
 
 def test_a_channel_that_is_stopped_is_late_and_has_not_failed(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_with_tables: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Memory(PostgresStore(postgres_url), embedder=None, extraction=None) as memory:
+    with Memory(PostgresStore(postgres_with_tables), embedder=None, extraction=None) as memory:
         memory.remember("I moved to Berlin", user="ada")
         memory.recall("Berlin?", user="ada", deadline_ms=None)
         monkeypatch.setitem(QUERIES, "postings", SLEEP)

@@ -125,8 +125,8 @@ def test_a_random_log_gives_the_same_views_again(tmp_path: Path, number: int) ->
     check_rebuilt(str(tmp_path / "memory.db"), number)
 
 
-def test_so_it_does_in_postgres(postgres_url: str) -> None:
-    check_rebuilt(postgres_url, 10)
+def test_so_it_does_in_postgres(postgres_with_tables: str) -> None:
+    check_rebuilt(postgres_with_tables, 10)
 
 
 def test_what_a_person_decided_stays_so(target: str) -> None:

@@ -16,8 +16,8 @@ from memorist.store.postgres.store import PostgresStore
 
 
 @pytest.fixture
-def memory(postgres_url: str) -> Iterator[Memory]:
-    with Memory(postgres_url, embedder=None, extraction=None) as opened:
+def memory(postgres_with_tables: str) -> Iterator[Memory]:
+    with Memory(postgres_with_tables, embedder=None, extraction=None) as opened:
         yield opened
 
 

@@ -248,8 +248,10 @@ async def asked(layer: Authenticate, header: str) -> Answer:
 # PostgreSQL
 
 
-def test_a_key_opens_and_is_revoked_on_postgres_from_another_server(postgres_url: str) -> None:
-    with PostgresStore(postgres_url) as here, PostgresStore(postgres_url) as there:
+def test_a_key_opens_and_is_revoked_on_postgres_from_another_server(
+    postgres_with_tables: str,
+) -> None:
+    with PostgresStore(postgres_with_tables) as here, PostgresStore(postgres_with_tables) as there:
         new = Keys(keys_of(here)).create(tenant="acme", user="ada")
         header = f"Bearer {new.text}"
         assert let_in(Guard(keys_of(there)), "/api", header)
@@ -259,11 +261,11 @@ def test_a_key_opens_and_is_revoked_on_postgres_from_another_server(postgres_url
         assert Guard(keys_of(here)).authenticate(f"Bearer {rotated.text}").admin
 
 
-def test_keys_are_read_without_an_owner_and_words_are_not(postgres_url: str) -> None:
-    with PostgresStore(postgres_url) as store:
+def test_keys_are_read_without_an_owner_and_words_are_not(postgres_with_tables: str) -> None:
+    with PostgresStore(postgres_with_tables) as store:
         Keys(keys_of(store)).create(tenant="acme", user="ada")
         store.append(Scope(tenant="acme", user="ada", session="s"), [Message("user", "secret")])
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+    with psycopg.connect(postgres_with_tables, autocommit=True) as connection:
         connection.execute("SET ROLE memorist_app")
         row = connection.execute("SELECT count(*) FROM api_keys").fetchone()
         assert row == (1,)

@@ -80,7 +80,7 @@ def until_it_answers(client: httpx.Client) -> None:
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "memory.db")
-    return str(request.getfixturevalue("postgres_url"))
+    return str(request.getfixturevalue("postgres_with_tables"))
 
 
 def reply(body: dict[str, Any]) -> Any:

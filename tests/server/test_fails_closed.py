@@ -40,7 +40,7 @@ MESSAGE = {"role": "user", "content": "I moved to Berlin."}
 def any_memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     where = tmp_path / "m.db"
     if request.param == "postgres":
-        where = request.getfixturevalue("postgres_url")
+        where = request.getfixturevalue("postgres_with_tables")
     with Memory(where, embedder=None, extraction=None) as memory:
         yield memory
 
@@ -183,12 +183,12 @@ def test_probes_that_overlap_both_answer(memory: Memory) -> None:
     assert asyncio.run(_read_twice(system.StoreProbe(memory))) == [True, True]
 
 
-def test_ready_answers_while_postgres_holds_the_table(postgres_url: str) -> None:
+def test_ready_answers_while_postgres_holds_the_table(postgres_with_tables: str) -> None:
     with (
-        Memory(postgres_url, embedder=None, extraction=None) as memory,
+        Memory(postgres_with_tables, embedder=None, extraction=None) as memory,
         answering(build_app(memory, Guard(memory.keys))) as url,
         httpx.Client(base_url=url, timeout=20) as client,
-        psycopg.connect(postgres_url) as holder,
+        psycopg.connect(postgres_with_tables) as holder,
     ):
         assert client.get("/ready").status_code == 200
         holder.execute("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE")

@@ -373,9 +373,9 @@ TRIPLE = {"subject": "Ada", "predicate": "likes", "object": "tea"}
 
 @pytest.mark.parametrize("bad", BAD_TEXTS.values(), ids=BAD_TEXTS)
 def test_text_that_no_store_keeps_is_refused_alike_by_both_stores_and_the_library(
-    bad: str, tmp_path: Path, postgres_url: str
+    bad: str, tmp_path: Path, postgres_with_tables: str
 ) -> None:
-    for where in (tmp_path / "memory.db", postgres_url):
+    for where in (tmp_path / "memory.db", postgres_with_tables):
         with ExitStack() as stack:
             memory = stack.enter_context(Memory(where, embedder=None, extraction=None))
             limits = Limits(requests_per_s=0)
