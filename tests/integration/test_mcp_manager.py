@@ -24,6 +24,7 @@ from memorist.agents.revise import ReviseNode
 from memorist.errors import InvalidError, StoreUnavailableError
 from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
+from tests.support.forked import PID_FILE
 from tests.support.mcp_servers import over_stdio
 from tests.support.revising import NOTHING, SECRET, call, run, stored, talk, written
 
@@ -164,8 +165,9 @@ def test_over_http(memory: Memory) -> None:
 def started(tmp_path: Path) -> tuple[StdioServerParameters, Callable[[], int]]:
     """`memorist mcp`, and the id of its newest process."""
     server = over_stdio(tmp_path / "a.db", "--program")
-    line = f"echo $$ > {tmp_path}/pid; exec {shlex.join([server.command, *server.args])}"
-    told = StdioServerParameters(command="sh", args=["-c", line], env=server.env)
+    line = f"exec {shlex.join([server.command, *server.args])}"
+    env = {**(server.env or {}), PID_FILE: f"{tmp_path}/pid"}
+    told = StdioServerParameters(command="sh", args=["-c", line], env=env)
     return told, lambda: int((tmp_path / "pid").read_text())
 
 

@@ -4,7 +4,8 @@ A new Python imports for half a second of processor time, a server's for two, wh
 most tests spend on what they are about. `main` is what the one runs from which all are forked. It
 has no threads, and imports what is asked for when it is first asked for it.
 
-`run` is the command `memorist`, in such a process of its own each time.
+`run` is the command `memorist`, in such a process of its own each time. `command_line` is for
+programs that start processes themselves: what they start is small, and has one forked.
 """
 
 from __future__ import annotations
@@ -37,6 +38,24 @@ READY = (*(f"memorist.cli.{name}" for name in COMMANDS), "typer._adapters", "pyd
 AT_WORK = ("context.builder", "lifecycle.worker", "store.bm25", "store.vectors")
 # Look at the environment when they are imported, so each process imports its own.
 NOT_SHARED = ("memorist.cli", "typer.rich_utils")
+PID_FILE = "FORKED_PID_FILE"  # a variable: where to write the id of a process of `command_line`
+STARTER = f"""
+import json, os, signal, socket, sys
+told, tell = os.pipe()
+with socket.socket(socket.AF_UNIX) as orders:
+    orders.connect(sys.argv[1])
+    order = [*json.loads(sys.argv[2]), os.getcwd(), dict(os.environ), False]
+    socket.send_fds(orders, [json.dumps(order).encode()], [0, 1, 2, tell])
+    pid = int(orders.recv(99))
+signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
+for file in (0, 1, 2, tell):
+    os.close(file)
+if "{PID_FILE}" in os.environ:
+    with open(os.environ["{PID_FILE}"], "w") as file:
+        file.write(str(pid))
+status = int(os.read(told, 99))
+os._exit(status if status >= 0 else 128 - status)
+"""
 Done = subprocess.CompletedProcess[bytes]
 _turn = threading.Lock()
 
@@ -55,6 +74,12 @@ def run(folder: Path, arguments: list[str], said: bytes, environment: dict[str, 
         shown, _ = child.communicate(said=said)
         errors.seek(0)
         return Done(arguments, child.wait(), shown, errors.read())
+
+
+def command_line(module: str, *arguments: str, ready: Sequence[str] = ()) -> list[str]:
+    """What to start for `python -m MODULE ARGUMENTS`; the words are those of `Forked`."""
+    order = json.dumps([module, arguments, ready])
+    return [sys.executable, "-ISc", STARTER, _parent(False)[1], order]
 
 
 class Forked:
@@ -87,7 +112,7 @@ class Forked:
         words = [str(it) for it in arguments]
         order = [module, words, list(ready), str(folder), environment, session]
         with _turn:
-            orders = _parent(strict)
+            orders, _ = _parent(strict)
             socket.send_fds(orders, [json.dumps(order).encode()], [given, said, stderr, told])
             self.pid = int(orders.recv(99))
         for number in (given, said, told):
@@ -137,65 +162,87 @@ class Forked:
 
 
 @functools.cache
-def _parent(strict: bool) -> socket.socket:
+def _parent(strict: bool) -> tuple[socket.socket, str]:
+    """The process to fork from: a connection to it, and where it takes others'."""
     ours, its = socket.socketpair()
+    folder = tempfile.TemporaryDirectory()
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(path := f"{folder.name}/orders")
+    listening.listen()
     command = [
         sys.executable,
         *(["-W", "error"] if strict else []),
         "-c",
-        f"from {__name__} import main; main()",
+        f"from {__name__} import main; main({listening.fileno()})",
     ]
-    with its:
-        parent = subprocess.Popen(command, cwd=ROOT, stdin=its.fileno())
+    with its, listening:
+        files = [listening.fileno()]
+        parent = subprocess.Popen(command, cwd=ROOT, stdin=its.fileno(), pass_fds=files)
 
     def end() -> None:
         ours.close()
         parent.wait()
+        folder.cleanup()
 
     atexit.register(end)
-    return ours
+    return ours, path
 
 
-def main() -> None:
-    """Fork a process for each order on the standard input, and tell its id; later, how it ended."""
+def main(listening: int) -> None:
+    """Fork a process for each order on the standard input, or of who connects; tell its id, and
+    later how it ended.
+    """
     _warm_up()
-    orders = socket.socket(fileno=os.dup(0))
+    orders, others = socket.socket(fileno=os.dup(0)), socket.socket(fileno=listening)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     waiting: dict[int, int] = {}
     while True:
-        ready = select.select([orders.fileno(), woken], [], [])[0]
+        ready = select.select([orders.fileno(), others.fileno(), woken], [], [])[0]
         if woken in ready:
             os.read(woken, MOST)
             _tell_of_the_dead(waiting)
-        if orders.fileno() in ready:
-            order, files, *_ = socket.recv_fds(orders, MOST, 4)
-            if not order:
+        for source in [it for it in (orders, others) if it.fileno() in ready]:
+            asking = source if source is orders else source.accept()[0]
+            order, files, *_ = socket.recv_fds(asking, MOST, 4)
+            if not order and asking is orders:
                 return
+            if not order:
+                asking.close()
+                continue
             module, arguments, first, folder, environment, session = json.loads(order)
             for name in first or [module]:
                 import_module(name)
             gc.freeze()  # or each child would go through all that is imported, at its end
             if not (child := os.fork()):
-                for file in (orders.detach(), woken, wake):
+                for file in (orders.detach(), others.detach(), woken, wake):
                     os.close(file)
+                if asking is not orders:
+                    asking.close()
                 _begin(files, folder, environment, session)
-                sys.argv[1:] = arguments
-                for name in [it for it in sys.modules if it == module or it.startswith(NOT_SHARED)]:
-                    del sys.modules[name]
-                name, _, function = module.partition(":")
-                if function:
-                    sys.argv[0] = name.partition(".")[0]
-                    _call(getattr(import_module(name), function))
-                else:
-                    runpy.run_module(name, run_name="__main__", alter_sys=True)
+                _run(module, arguments)
                 return
             waiting[child] = files.pop()
             for file in files:
                 os.close(file)
-            orders.send(str(child).encode())
+            with suppress(BrokenPipeError):  # whoever asked is gone
+                asking.send(str(child).encode())
+            if asking is not orders:
+                asking.close()
+
+
+def _run(module: str, arguments: list[str]) -> None:
+    sys.argv[1:] = arguments
+    for name in [it for it in sys.modules if it == module or it.startswith(NOT_SHARED)]:
+        del sys.modules[name]
+    name, _, function = module.partition(":")
+    if function:
+        sys.argv[0] = name.partition(".")[0]
+        _call(getattr(import_module(name), function))
+    else:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _call(function: Callable[[], object]) -> None:
@@ -248,7 +295,8 @@ def _tell_of_the_dead(waiting: dict[int, int]) -> None:
     for child, told in list(waiting.items()):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            os.write(told, str(os.waitstatus_to_exitcode(status)).encode())
+            with suppress(BrokenPipeError):  # whoever waited is gone
+                os.write(told, str(os.waitstatus_to_exitcode(status)).encode())
             os.close(waiting.pop(child))
 
 

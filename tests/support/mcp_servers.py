@@ -9,6 +9,8 @@ from typing import Any
 
 from mcp import StdioServerParameters
 
+from tests.support.forked import READY, command_line
+
 
 def command(*options: str) -> list[str]:
     """`memorist mcp` by this Python."""
@@ -22,8 +24,9 @@ def environment(database: Path, **more: str) -> dict[str, str]:
 
 
 def over_stdio(database: Path, *options: str, **more: str) -> StdioServerParameters:
-    """What a client starts a server of all tools with."""
-    first, *rest = command("--tools", "all", *options)
+    """What a client starts a server of all tools with, which need not import first."""
+    main, ready = "memorist.__main__:main", (*READY, "memorist.server.mcp.server")
+    first, *rest = command_line(main, "mcp", "--tools", "all", *options, ready=ready)
     return StdioServerParameters(command=first, args=rest, env=environment(database, **more))
 
 
