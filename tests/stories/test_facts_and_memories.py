@@ -10,6 +10,7 @@ import pytest
 
 from memorist import Memory
 from tests.stories.stories import STORIES, Story, spelled
+from tests.support.postgres import Server
 
 ORDERS = [
     (story, order)
@@ -31,17 +32,19 @@ def _check(memory: Memory, story: Story) -> None:
         assert not any(words in text for text in texts), f"no memory says {words!r}"
 
 
+@pytest.fixture(scope="module")
+def database(vector_server: Server, _with_tables: str) -> str:
+    """One for all stories, each of which is a tenant's."""
+    return vector_server.create_database("stories", copy_of=_with_tables)
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_what_is_true_after_a_story(
     story: Story, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    url = (
-        request.getfixturevalue("postgres_with_tables")
-        if kind == "postgres"
-        else str(tmp_path / "a.db")
-    )
-    with Memory(url, embedder=None, clock=lambda: story.end) as memory:
+    where = tmp_path / "a.db" if kind == "sqlite" else request.getfixturevalue("database")
+    with Memory(where, tenant=story.name, embedder=None, clock=lambda: story.end) as memory:
         story.tell(memory)
         _check(memory, story)
 

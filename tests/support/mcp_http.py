@@ -6,8 +6,9 @@ python -m tests.support.mcp_http database     # prints its port
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -22,9 +23,9 @@ from starlette.routing import Route
 from memorist import Memory
 from memorist.server.auth import Principal
 from memorist.server.mcp.http import McpApp
+from tests.support.forked import Forked
 from tests.support.mcp_servers import environment
 
-ROOT = str(Path(__file__).parents[2])
 ALONE, WHOLE = "tests.support.mcp_http", "tests.support.mcp_whole"
 ADA = {"Authorization": "Bearer acme/ada"}
 ADMIN = {"Authorization": "Bearer acme/"}
@@ -86,19 +87,16 @@ def serving_here(app: Any) -> Iterator[str]:
 @contextmanager
 def serving_elsewhere(database: Path, module: str = ALONE) -> Iterator[str]:
     """The address of a server in a process of its own."""
-    env = environment(database, PYTHONPATH=ROOT)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-m", module, str(database)], stdout=pipe, env=env, text=True, cwd=ROOT
-    ) as server:
-        assert server.stdout
-        try:
-            port = server.stdout.readline().strip()
-            assert port, "the server did not start"
-            yield f"http://127.0.0.1:{port}/mcp?tools=all"
-            assert server.poll() is None, "the server died"
-        finally:
-            server.terminate()
+    server = Forked(module, database, ready=(module,), environment=environment(database))
+    try:
+        port = server.stdout.readline().decode().strip()
+        assert port, "the server did not start"
+        yield f"http://127.0.0.1:{port}/mcp?tools=all"
+        assert server.poll() is None, "the server died"
+    finally:
+        if server.poll() is None:
+            os.kill(server.pid, signal.SIGTERM)
+        server.communicate()
 
 
 def main(make: Any = make_app) -> None:
