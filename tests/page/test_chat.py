@@ -19,7 +19,9 @@ from tests.support.http_server import Served
 @pytest.fixture(params=["sqlite", "postgres"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     on_postgres = request.param == "postgres"
-    where = request.getfixturevalue("postgres_url") if on_postgres else tmp_path / "memory.db"
+    where = (
+        request.getfixturevalue("postgres_with_tables") if on_postgres else tmp_path / "memory.db"
+    )
     with Memory(where, embedder=None, clock=DemoClock()) as opened:
         yield opened
 

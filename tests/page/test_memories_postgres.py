@@ -8,8 +8,8 @@ from tests.page.conftest import Open, local_server
 from tests.support.demo import DemoClock, fill
 
 
-def test_memories_are_found_edited_and_undone(postgres_url: str, open_page: Open) -> None:
-    with Memory(postgres_url, clock=DemoClock()) as memory:
+def test_memories_are_found_edited_and_undone(postgres_with_tables: str, open_page: Open) -> None:
+    with Memory(postgres_with_tables, clock=DemoClock()) as memory:
         fill(memory)
         with local_server(memory) as served:
             stories.test_find_by_words_and_facets_and_come_back(served, open_page)
