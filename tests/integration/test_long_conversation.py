@@ -106,7 +106,12 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-@pytest.mark.parametrize("saver", [InMemorySaver, lambda: None], ids=["checkpointed", "log alone"])
+@pytest.mark.parametrize(
+    ("target", "saver"),
+    [("sqlite", InMemorySaver), ("sqlite", lambda: None), ("postgres", lambda: None)],
+    ids=["sqlite, checkpointed", "sqlite, log alone", "postgres, log alone"],
+    indirect=["target"],
+)
 def test_sixty_turns_in_a_small_window(target: str, saver: Any) -> None:
     with Memory(target, embedder=None) as memory:
         boat = Boat(memory, saver())

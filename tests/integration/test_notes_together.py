@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,21 +12,9 @@ import pytest
 from memorist import ConflictError, Memory
 from memorist.context.documents.markdown import sections
 from memorist.views.notebook import Notebook
+from tests.support.forked import Forked
 
-ROOT = Path(__file__).parents[2]
 EDITS = 50
-WRITER = """
-import sys
-from memorist import Memory
-from memorist.views.notebook import Notebook
-target, name, edits = sys.argv[1:]
-with Memory(target, embedder=None, extraction=None) as memory:
-    notes = Notebook(memory, user="ada", agent="tutor")
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for number in range(int(edits)):
-        notes.append(f"{name} {number}")
-"""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -58,29 +45,26 @@ def check(target: str, names: list[str]) -> None:
             assert notes.restore(version).text == texts[version - 1]
 
 
+def main(target: str, name: str) -> None:
+    """One of two processes that append at once, from the first line of its input on."""
+    with Memory(target, embedder=None, extraction=None) as memory:
+        notes = open_notes(memory)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for number in range(EDITS):
+            notes.append(f"{name} {number}")
+
+
 def test_two_processes_append_and_nothing_is_lost(target: str) -> None:
     names = ["left", "right"]
-    pipe = subprocess.PIPE
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, target, name, str(EDITS)],
-            cwd=ROOT,
-            stdin=pipe,
-            stdout=pipe,
-            text=True,
-        )
-        for name in names
-    ]
+    children = [Forked("tests.integration.test_notes_together", target, name) for name in names]
     for child in children:
-        assert child.stdout
-        assert child.stdout.readline() == "ready\n"
+        assert child.stdout.readline() == b"ready\n"
     for child in children:
-        assert child.stdin
-        child.stdin.write("go\n")
-        child.stdin.flush()
+        child.stdin.write(b"go\n")
     for child in children:
         child.communicate(timeout=120)
-        assert child.returncode == 0
+        assert child.wait() == 0
     check(target, names)
 
 
@@ -142,3 +126,7 @@ def test_writers_of_different_sections_do_not_disturb_each_other(target: str) ->
         assert open_notes(memory).version == 81
     found = {one.title: text[one.body : one.stop].strip() for one in sections(text)}
     assert found == dict.fromkeys(titles, "20")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
