@@ -1,0 +1,2 @@
+-- beside: 6
+-- Nothing here: an index of PostgreSQL holds more. The numbers go together.
