@@ -112,7 +112,7 @@ class Pattern(_Compiled):
     def __init__(self, written: str, *, ignore_case: bool = False) -> None:
         pattern, self._looks = _without_looks(written)
         self.written = written
-        self.translated = _with_unicode(pattern)
+        self.translated = _ESCAPES_AND_CLASSES.sub(_translated, pattern)  # in RE2's own syntax
         self.options = re2.Options()
         self.options.case_sensitive = not ignore_case
         self.options.log_errors = False
@@ -260,11 +260,6 @@ def _without_looks(pattern: str) -> tuple[str, dict[str, tuple[str, str]]]:
         pieces += [pattern[start:place], f"(?P<{name}>)"]
         start = end + 1
     return "".join([*pieces, pattern[start:]]), looks
-
-
-def _with_unicode(pattern: str) -> str:
-    """The pattern in RE2's own syntax."""
-    return _ESCAPES_AND_CLASSES.sub(_translated, pattern)
 
 
 def _translated(found: re.Match[str]) -> str:

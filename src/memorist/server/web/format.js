@@ -35,7 +35,6 @@ export const percent = (share) =>
 export const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : number(value)}\u2009ms`;
 export const size = (bytes) =>
   bytes < 1e6 ? `${number(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
-export const shortId = (id) => String(id).slice(-8);
 
 const OTHER = "(an image or a file)";
 

@@ -91,7 +91,8 @@ def get_metrics(caller: Caller) -> PlainTextResponse:
     """The metrics of this process in Prometheus's text format; for operators."""
     caller.require_operator()
     media_type = "text/plain; version=0.0.4; charset=utf-8"
-    return PlainTextResponse(exposition(metrics.snapshot()), media_type=media_type)
+    lines = (line for reading in metrics.snapshot().values() for line in _lines(reading))
+    return PlainTextResponse("\n".join(lines) + "\n", media_type=media_type)
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -100,12 +101,8 @@ def index() -> HTMLResponse:
     return HTMLResponse((files("memorist.server") / "web" / "index.html").read_text("utf-8"))
 
 
-def exposition(readings: Mapping[str, Reading]) -> str:
-    """Metrics in Prometheus's text format, version 0.0.4: help, type and values of each."""
-    return "\n".join(line for reading in readings.values() for line in _lines(reading)) + "\n"
-
-
 def _lines(reading: Reading) -> Iterator[str]:
+    """A metric in Prometheus's text format, version 0.0.4: its help, type and values."""
     instrument = reading.instrument
     name = instrument.name.replace(".", "_") + ("_seconds" if instrument.unit == "s" else "")
     name += "_total" if instrument.kind == "counter" else ""
