@@ -330,19 +330,27 @@ def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "")
     return result
 
 
-def migrate(db: SqliteDb, migrations: Iterable[tuple[int, str]]) -> None:
-    """Bring the schema up to date, each migration in a transaction of its own."""
+def migrate(db: SqliteDb, migrations: Sequence[tuple[int, str]]) -> None:
+    """Bring the schema up to date: that of a new file in one transaction, which takes half the
+    time, else each migration in one of its own.
+    """
     pragma = db.connection.pragma
     db.connection.create_scalar_function("view_words", cast(Any, all_marked))
-    for version, script in migrations:
 
-        def apply(db: SqliteDb, version: int = version, script: str = script) -> None:
-            if int(str(pragma("user_version"))) < version:  # nobody else did meanwhile
-                db.connection.execute(script)
-                pragma("user_version", version)
-                pragma("application_id", APPLICATION_ID)
+    def version() -> int:
+        return int(str(pragma("user_version")))
 
-        if int(str(pragma("user_version"))) < version:
+    steps = [[step] for step in migrations] if version() else [migrations]
+    for step in steps:
+
+        def apply(db: SqliteDb, step: Sequence[tuple[int, str]] = step) -> None:
+            for number, script in step:
+                if version() < number:  # nobody else did meanwhile
+                    db.connection.execute(script)
+                    pragma("user_version", number)
+                    pragma("application_id", APPLICATION_ID)
+
+        if version() < step[-1][0]:
             in_transaction(db, apply, "BEGIN IMMEDIATE")
 
 
