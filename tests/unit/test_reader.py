@@ -100,9 +100,18 @@ def test_a_message_without_a_sentence_says_nothing(text: str) -> None:
     assert claimed(text) == set()
 
 
+def test_what_a_rule_reads_is_doubted_by_its_own_predicate() -> None:
+    said = MarkedMessage((), 1.0, {"bosch": {"works at": 0.01, "likes": 0.9, "": 0.9}})
+    assert said.doubts("Bosch", "works at")
+    assert not said.doubts("Bosch", "likes")
+    assert not said.doubts("Bosch", "avoids")  # a predicate that the reader does not know
+    assert not said.doubts("Siemens", "works at")  # not a word of the message
+    assert not said.doubts("", "works at")
+
+
 def test_a_stored_message_becomes_a_fact(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db") as memory:
-        memory.remember("Thursdays are out from now on, clarinet lesson at five", user="ada")
+        memory.remember("been taking clarinet lessons since May, any beginner pieces?", user="ada")
         assert memory.jobs.catch_up(300) == 0
         facts = {(fact.predicate, fact.object) for fact in memory.facts.list(user="ada")}
     assert ("learns", "clarinet") in facts

@@ -68,6 +68,7 @@ _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _STATEMENT_EDGES = " ,;:—–-，；：、(（"
 _NO_MEMORIES = frozenset(("figure", "done"))
 _OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
+_LEARNT = _OWN | {"relation"}  # which the reader knows, too
 _DONE_TOO = _OWN | {"decision", "project", "event"}
 _ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
@@ -317,22 +318,17 @@ def _read(
         groups = groups if language.cues["involved"].search(clauses.text) else frozenset()
     stating = [rule for rule in rules if rule.group in groups and not rule.standing]
     matches += _search(clauses.text, language, stating)
-    matches = [match for match in matches if not _is_doubted(match, reading)] + marked
-    return Sentence(sentence, clauses, matches) if matches else None
-
-
-def _is_doubted(match: RuleMatch, reading: MarkedMessage) -> bool:
-    """Whether a rule reads of the speaker what the reader takes for something else."""
-    thing = match.parts.groupdict().get("object", "")
-    return match.rule.group in _OWN and reading.doubts(thing)
+    matches += marked
+    return Sentence(sentence, clauses, matches, reading) if matches else None
 
 
 class Sentence(NamedTuple):
-    """A sentence as it was written, its clauses, and the rules that match them."""
+    """A sentence as it was written, its clauses, what matches them, and what the reader says."""
 
     text: str
     clauses: Clauses
     matches: list[RuleMatch]
+    reading: MarkedMessage
 
 
 def _search(text: str, language: Language, rules: list[Rule]) -> list[RuleMatch]:
@@ -347,6 +343,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     speaker = message.name or message.role
     statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
     meaningful = [match for match in sentence.matches if _says_something(match, statement)]
+    meaningful = [it for it in meaningful if not _is_doubted(it, statement, sentence.reading)]
     meaningful = statement.without_idle(statement.without_called_off(meaningful))
     meaningful = _agreed(meaningful, statement)
     if not meaningful:
@@ -413,6 +410,18 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
     first, last = match.parts.span("object")
     start, end = mark.parts.span()
     return first <= start and end <= last and mark.rule.predicate != match.rule.predicate
+
+
+def _is_doubted(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> bool:
+    """Whether a rule reads of the speaker what the reader takes for something else."""
+    if match.is_marked or match.rule.group not in _LEARNT:
+        return False
+    told = [
+        claim
+        for claim in claims_of(match, statement)
+        if claim.subject == statement.speaker and claim.ends == match.rule.ends
+    ]
+    return bool(told) and all(reading.doubts(it.object, it.predicate) for it in told)
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:

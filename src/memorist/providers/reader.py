@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memorist")
 BUCKETS = 2_048  # into which words are sorted that the vocabulary lacks; that number is none
-LEAST = 0.05  # how likely a word is part of a claim, for a rule to be believed
+LEAST = 0.02  # how likely a word is part of a claim, for a rule to be believed
 
 
 class Mark(NamedTuple):
@@ -46,17 +45,19 @@ class Mark(NamedTuple):
 class MarkedMessage(NamedTuple):
     """The marks of a message, and how likely it says anything worth keeping.
 
-    `chances` tells of each word how likely it is part of what the message says of its speaker.
+    `chances` tells of each word how likely it is said of the speaker, by each predicate that the
+    reader knows and by any of them (`""`).
     """
 
     marks: tuple[Mark, ...]
     worth: float
-    chances: Mapping[str, float]
+    chances: Mapping[str, Mapping[str, float]]
 
-    def doubts(self, thing: str) -> bool:
-        """Whether none of a thing's words is likely to be said of the speaker."""
-        words = [word for word, _, _ in places(thing)]
-        return bool(words) and all(self.chances.get(word, 1.0) < LEAST for word in words)
+    def doubts(self, thing: str, predicate: str) -> bool:
+        """Whether none of a thing's words is likely to be said of the speaker by a predicate."""
+        kind = predicate.split()[0] if predicate.startswith("favourite ") else predicate
+        read = [self.chances.get(word) for word, _, _ in places(thing)]
+        return bool(read) and all(word and word.get(kind, word[""]) < LEAST for word in read)
 
 
 UNREAD = MarkedMessage((), 1.0, {})
@@ -128,16 +129,26 @@ class Reader:
         self._pieces, self._labels, self._score = pieces, labels, score
 
     def __call__(self, text: str) -> MarkedMessage:
-        marks, worth, chances = list[Mark](), 0.0, dict[str, float]()
+        marks, worth, chances = list[Mark](), 0.0, dict[str, dict[str, float]]()
         for words in _windows(words_of(text, self._pieces)):
             scores, nothing = self._score(words)
             worth = max(worth, 1 - nothing)
             values, told, rest = self._apart(scores)
             marks += self._marks(words, values, told, rest)
-            for word, *outside in zip(words, values[:, 0], told[:, 0], strict=True):
-                chance = 1 - math.exp(min(outside))
-                chances[word.text] = max(chance, chances.get(word.text, 0.0))
+            for word, own in zip(words, self._chances(values, told), strict=True):
+                known = chances.setdefault(word.text, own)
+                known.update((name, max(chance, known[name])) for name, chance in own.items())
         return MarkedMessage(tuple(sorted(marks)), worth, chances)
+
+    def _chances(self, values: Floats, told: Floats) -> Iterator[dict[str, float]]:
+        """How likely each word is part of a claim, by each predicate and by any."""
+        import numpy as np
+
+        inside = [np.exp(logs[:, 1:]).reshape(len(logs), -1, 2).sum(2) for logs in (values, told)]
+        any_ = 1 - np.exp(np.minimum(values[:, 0], told[:, 0]))
+        names = (*self._labels.values, *self._labels.told, "")
+        for row in np.column_stack((*inside, any_)).tolist():
+            yield dict(zip(names, row, strict=True))
 
     def _apart(self, scores: Floats) -> tuple[Floats, Floats, Floats]:
         """The logarithms of the chances of both kinds of tags, and the other scores."""

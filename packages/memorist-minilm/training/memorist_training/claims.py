@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memorist_training.corpus import read_corpus, read_stories
+
 CLAIMS = Path(__file__).parents[1] / "claims"
 LABELLED = Path(__file__).parents[4] / "benchmarks/labelled"  # of which the dev halves teach
 HELD_OUT = 7  # every seventh message measures
@@ -34,7 +36,7 @@ KINDS = (  # of favourites
 )
 CATEGORIES = (None, "error_patterns", "code_context", "solutions", "user_preferences", "knowledge")
 NO_BUCKET = 2_048  # of a word that the model knows; others have one of so many
-UNKNOWN = 100  # [UNK]
+_LETTER = re.compile(r"[^\W\u3400-\u9fff]")  # of a word of several letters
 
 
 class Word(NamedTuple):
@@ -66,6 +68,7 @@ class Told:
     words: tuple[Word, ...]
     category: str | None
     spans: tuple[Span, ...]
+    labelled: bool = True  # or nobody has said what it says
 
 
 Words = Callable[[str], list[tuple[Word, int, int]]]
@@ -81,6 +84,14 @@ def read_claims(words_of: Words) -> list[Told]:
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     return [_told(writer, row, words_of) for writer, row in rows if _teaches(row)]
+
+
+def unlabelled(words_of: Words) -> list[Told]:
+    """What the people of the embedder's corpus and stories say, of which nobody has said what."""
+    said = [(it.writer, it.text) for it in read_corpus() if it.role == "user"]
+    said += [("story", text) for story in read_stories() for text in story.messages]
+    rows = [(writer, {"lang": writer[:2], "text": text, "category": None}) for writer, text in said]
+    return [replace(_told(writer, row, words_of), labelled=False) for writer, row in rows]
 
 
 def _teaches(row: Mapping[str, Any]) -> bool:
@@ -119,15 +130,21 @@ def _told(writer: str, row: Mapping[str, Any], words_of: Words) -> Told:
 
 def _place(text: str, thing: str, after: int) -> int:
     """Where a thing stands as whole words, or else anywhere; from some place on, if it does."""
-    whole = re.compile(rf"(?<![^\W\u3400-\u9fff]){re.escape(thing)}(?![^\W\u3400-\u9fff])")
-    found = whole.search(text, after) or whole.search(text)
-    return found.start() if found else text.find(thing)
+    found = [(it.start(), it.end()) for it in re.finditer(re.escape(thing), text)]
+    whole = [
+        start
+        for start, end in found
+        if not (
+            _LETTER.fullmatch(text[start - 1 : start]) or _LETTER.fullmatch(text[end : end + 1])
+        )
+    ]
+    return next((start for start in whole if start >= after), next(iter(whole), found[0][0]))
 
 
 def split(messages: Sequence[Told]) -> tuple[list[Told], list[Told]]:
     """The messages to learn from, and those that measure: some of each writer of the corpus."""
     measures = [
-        number % HELD_OUT == 0 and not message.writer.endswith("dev")
+        number % HELD_OUT == 0 and message.labelled and not message.writer.endswith("dev")
         for number, message in enumerate(messages)
     ]
     kept = [it for it, out in zip(messages, measures, strict=True) if not out]
@@ -163,22 +180,22 @@ def tags_of(message: Told) -> Tags:
 class Exchange:
     """Puts the objects of other messages into a message: more names, places and jobs to read."""
 
-    def __init__(self, messages: Sequence[Told], share: float, chance: random.Random) -> None:
-        self._share, self._chance = share, chance
+    def __init__(self, messages: Sequence[Told], share: float) -> None:
+        self._share = share
         self._things: dict[tuple[str, str, str], list[tuple[Word, ...]]] = defaultdict(list)
         for message in messages:
             for span in message.spans:
                 words = message.words[span.first : span.last]
                 self._things[message.language, span.predicate, span.kind].append(words)
 
-    def __call__(self, message: Told) -> Told:
+    def __call__(self, message: Told, chance: random.Random) -> Told:
         """The message, or one with other objects in the same places."""
-        if self._chance.random() > self._share:
+        if chance.random() > self._share:
             return message
         for span in self._alone(message.spans):
-            if self._chance.random() < 0.6:
+            if chance.random() < 0.6:
                 things = self._things[message.language, span.predicate, span.kind]
-                message = _exchanged(message, span, self._chance.choice(things))
+                message = _exchanged(message, span, chance.choice(things))
         return message
 
     def _alone(self, spans: Sequence[Span]) -> Iterator[Span]:

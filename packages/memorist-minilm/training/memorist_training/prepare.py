@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memorist_training.claims import Span, Told, Word, read_claims
+from memorist_training.claims import Span, Told, Word, read_claims, unlabelled
 from memorist_training.corpus import (
     CHANGES,
     STORIES,
@@ -27,6 +27,7 @@ from memorist_training.corpus import (
 
 PACKAGE = Path(__file__).parents[2]
 ANCHORS = Path(__file__).parents[1] / "anchors.json"
+FIRST_WORD = 999  # of the vocabulary; those before are marks and unused places
 
 
 def prepare(file: Path) -> None:
@@ -69,13 +70,17 @@ def prepare_reader(file: Path) -> None:
     def words(text: str) -> list[tuple[Word, int, int]]:
         return [(Word(*word[:3]), *word[3:5]) for word in words_of(text, pieces)]
 
-    messages = [asdict(message) for message in read_claims(words)]
-    adapted = adapt(arrange(weights)).items()
-    base = {
-        f"base/{name}": it.astype(np.float16) for name, it in adapted if name[0] not in "456789"
-    }
-    told = np.frombuffer(json.dumps(messages).encode(), np.uint8)
-    np.savez_compressed(file, messages=told, **base)
+    messages = [*read_claims(words), *unlabelled(words)]
+    base = adapt(arrange(weights))
+    used = [piece for message in messages for word in message.words for piece in word.pieces]
+    unused = np.ones(len(base["words"]), bool)
+    unused[[*range(FIRST_WORD), *used]] = False
+    # Words do not learn, and would take half of the file.
+    base["words"] = np.where(unused[:, None], 0, base["words"])
+    rows = [asdict(replace(it, text="", places=())) for it in messages]
+    told = np.frombuffer(json.dumps(rows).encode(), np.uint8)
+    small = {f"base/{name}": array.astype(np.float16) for name, array in base.items()}
+    np.savez_compressed(file, messages=told, **small)
 
 
 def read_prepared_claims(file: Path) -> tuple[list[Told], dict[str, np.ndarray]]:

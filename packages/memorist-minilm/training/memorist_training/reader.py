@@ -2,6 +2,11 @@
 
 Run with `python -m memorist_training.reader`. The word vectors stay those of the embedder; the
 layers learn, and are written to `../reader.npz` as small changes of the embedder's.
+
+Several teachers learn first, each without some of the messages. The reader learns from the labels
+and, of each message, from what the teacher says who has not seen it: a label that no other message
+explains counts less, and the reader does not become surer than it can be. Of messages without
+labels it learns what the teachers say on average.
 """
 
 from __future__ import annotations
@@ -10,7 +15,6 @@ import argparse
 import json
 import math
 import os
-import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -20,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, layer_norm
+from torch.nn.functional import gelu, layer_norm, log_softmax, logsigmoid, one_hot
 
+from memorist_training.batches import Batch, Batches, loaded
 from memorist_training.claims import (
     CATEGORIES,
     KINDS,
@@ -31,16 +36,15 @@ from memorist_training.claims import (
     Exchange,
     Told,
     split,
-    tags_of,
 )
-from memorist_training.model import HEADS, START, STOP, WIDTH, WINDOW
+from memorist_training.model import HEADS, WIDTH
 from memorist_training.prepare import PACKAGE, prepare_reader, read_prepared_claims
 
-MASK = 103  # [MASK]
 SHAPES = 10
-LAYERS = 4  # of the six
 PARTS = ("heads", "mix", "up", "down")
 STEPS = 7  # to either side of 0 of a change
+SIZES = (1 + 2 * len(VALUES), 1 + 2 * len(TOLD), 1, len(KINDS) + 1, len(CATEGORIES))
+WEIGHTS = (1.0, 1.0, 0.2, 0.05, 0.1)  # in the loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +53,30 @@ class Recipe:
 
     `exchanged` of the messages get objects of others; `hidden` of their pieces are masked. What is
     kept is the mean of the weights over the last steps, each counting `slow` of the one after it.
+    Of what the reader learns from a label, `trust` is what the teacher says instead.
     """
 
     seed: int = 1
-    epochs: int = 12
-    batch: int = 64
-    rate: float = 4.5e-4
+    teachers: int = 5
+    teacher_layers: int = 6
+    teacher_epochs: int = 13
+    layers: int = 4
+    epochs: int = 8
+    batch: int = 192
+    rate: float = 5.5e-4
     head_rate: float = 2e-3
     dropout: float = 0.1
     exchanged: float = 0.5
     hidden: float = 0.1
     slow: float = 0.998
+    trust: float = 0.6
 
 
 class Output(NamedTuple):
-    """The scores of each word's tags, and of each message's category."""
+    """What each reader says of each word's tags, and of each message's category: logarithms.
+
+    Those of `ends` are of a claim that ends, and of one that does not.
+    """
 
     values: Tensor
     told: Tensor
@@ -72,181 +85,175 @@ class Output(NamedTuple):
     categories: Tensor
 
 
-class Reader(nn.Module):
-    """Messages in words to the scores of their tags."""
+class Readers(nn.Module):
+    """Some readers that learn side by side, from the same batches."""
 
-    def __init__(self, base: Mapping[str, np.ndarray], recipe: Recipe) -> None:
+    def __init__(
+        self, base: Mapping[str, np.ndarray], *, count: int, layers: int, dropout: float
+    ) -> None:
         super().__init__()
-        self.base = nn.ParameterDict()
+        self.count, self.layers = count, layers
+        self.own = nn.ParameterDict()
         for name, array in base.items():
             values = torch.from_numpy(array.astype(np.float32))
-            own = name[0].isdigit()
-            self.base[name.replace(".", "_")] = nn.Parameter(values, requires_grad=own)
-        self.shapes = nn.Embedding(SHAPES, WIDTH)
-        self.unknown = nn.Embedding(NO_BUCKET + 1, WIDTH, padding_idx=NO_BUCKET)
-        nn.init.zeros_(self.shapes.weight)
-        nn.init.normal_(self.unknown.weight, std=0.02)
-        nn.init.zeros_(self.unknown.weight[NO_BUCKET])
-        self.sizes = (1 + 2 * len(VALUES), 1 + 2 * len(TOLD), 1, len(KINDS) + 1)
-        self.head = nn.Linear(WIDTH, sum(self.sizes))
-        self.category = nn.Linear(WIDTH, len(CATEGORIES))
-        self.dropout = nn.Dropout(recipe.dropout)
-        self._hidden = recipe.hidden
+            if not name[0].isdigit():
+                self.register_buffer(name, values)
+            elif int(name[0]) < layers:
+                self.own[_key(name)] = nn.Parameter(values.expand(count, *values.shape).clone())
+        self.shapes = nn.Parameter(torch.zeros(count, SHAPES, WIDTH))
+        self.unknown = nn.Parameter(torch.randn(count, NO_BUCKET + 1, WIDTH) * 0.02)
+        wide = 1 / math.sqrt(WIDTH)
+        self.head = nn.Parameter((torch.rand(count, WIDTH, sum(SIZES)) * 2 - 1) * wide)
+        self.head_bias = nn.Parameter(torch.zeros(count, sum(SIZES)))
+        self.dropout = nn.Dropout(dropout)
 
-    def forward(self, messages: Sequence[Told]) -> Output:
-        """The scores of all words of some messages, one after the other."""
-        rows = [_row(message) for message in messages]
-        longest = max(len(row.pieces) for row in rows)
-        device = self.head.weight.device
-        pieces, shapes, buckets = (
-            torch.tensor([list(given) + [end] * (longest - len(given)) for given in column])
-            for column, end in zip(
-                list(zip(*rows, strict=True))[:3], (0, 0, NO_BUCKET), strict=True
-            )
+    def forward(self, batch: Batch) -> Output:
+        """What the readers say of some messages."""
+        hidden = self._encode(batch)
+        words = self._scores(hidden[:, batch.owners, batch.places])
+        there = batch.there[None, ..., None]
+        means = (hidden * there).sum(dim=2) / there.sum(dim=2)
+        values, told, ends, kinds, _ = words.split(SIZES, dim=2)
+        *_, categories = self._scores(means).split(SIZES, dim=2)
+        return Output(
+            log_softmax(values, dim=2),
+            log_softmax(told, dim=2),
+            torch.cat([logsigmoid(-ends), logsigmoid(ends)], dim=2),
+            log_softmax(kinds, dim=2),
+            log_softmax(categories, dim=2),
         )
-        lengths = torch.tensor([len(row.pieces) for row in rows])
-        there = torch.arange(longest)[None] < lengths[:, None]
-        if self.training:
-            masked = (torch.rand(pieces.shape) < self._hidden) & (pieces > MASK)
-            pieces = pieces.masked_fill(masked, MASK)
-        there = there.to(device)
-        hidden = self._encode(pieces.to(device), there, shapes.to(device), buckets.to(device))
-        owners = [number for number, row in enumerate(rows) for _ in row.firsts]
-        places = [place for row in rows for place in row.firsts]
-        words = hidden[torch.tensor(owners, device=device), torch.tensor(places, device=device)]
-        means = (hidden * there[..., None]).sum(dim=1) / there.sum(dim=1, keepdim=True)
-        values, told, ends, kinds = self.head(self.dropout(words)).split(self.sizes, dim=1)
-        return Output(values, told, ends[:, 0], kinds, self.category(self.dropout(means)))
 
-    def _encode(self, pieces: Tensor, there: Tensor, shapes: Tensor, buckets: Tensor) -> Tensor:
-        base = self.base
-        batch, length = pieces.shape
-        hidden = base["words"][pieces] + base["positions"][:length]
-        hidden = hidden + self.shapes(shapes) + self.unknown(buckets)
-        hidden = self._norm(hidden, "norm_gain", "norm_bias")
-        for layer in range(LAYERS):
+    def _scores(self, hidden: Tensor) -> Tensor:
+        return self.dropout(hidden).float() @ self.head + self.head_bias[:, None]
+
+    def _encode(self, batch: Batch) -> Tensor:
+        count, (size, length) = self.count, batch.pieces.shape
+        hidden = self.get_buffer("words")[batch.pieces] + self.get_buffer("positions")[:length]
+        known = (batch.buckets < NO_BUCKET)[None, ..., None]
+        beside = self.shapes[:, batch.shapes] + self.unknown[:, batch.buckets] * known
+        gain, shift = self.get_buffer("norm_gain"), self.get_buffer("norm_bias")
+        hidden = layer_norm(hidden[None] + beside, (WIDTH,), gain, shift, 1e-12)
+        hidden = hidden.view(count, size * length, WIDTH)
+        there = batch.there[:, None, None, :].repeat(count, 1, 1, 1)
+        for layer in range(self.layers):
             query, key, value = (
-                part.view(batch, length, HEADS, WIDTH // HEADS).transpose(1, 2)
-                for part in self._dense(hidden, f"{layer}_heads").split(WIDTH, dim=2)
+                part.reshape(count * size, length, HEADS, WIDTH // HEADS).transpose(1, 2)
+                for part in self._dense(hidden, f"{layer}.heads").split(WIDTH, dim=2)
             )
-            mixed = nn.functional.scaled_dot_product_attention(
-                query, key, value, attn_mask=there[:, None, None, :]
-            )
-            mixed = mixed.transpose(1, 2).reshape(batch, length, WIDTH)
-            mixed = hidden + self.dropout(self._dense(mixed, f"{layer}_mix"))
-            hidden = self._norm(mixed, f"{layer}_mix_gain", f"{layer}_mix_shift")
-            inner = nn.functional.gelu(self._dense(hidden, f"{layer}_up"))
-            deep = hidden + self.dropout(self._dense(inner, f"{layer}_down"))
-            hidden = self._norm(deep, f"{layer}_down_gain", f"{layer}_down_shift")
-        return hidden
+            mixed = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=there)
+            mixed = mixed.transpose(1, 2).reshape(count, size * length, WIDTH)
+            mixed = hidden + self.dropout(self._dense(mixed, f"{layer}.mix"))
+            hidden = self._norm(mixed, f"{layer}.mix")
+            inner = gelu(self._dense(hidden, f"{layer}.up"))
+            deep = hidden + self.dropout(self._dense(inner, f"{layer}.down"))
+            hidden = self._norm(deep, f"{layer}.down")
+        return hidden.view(count, size, length, WIDTH)
 
     def _dense(self, before: Tensor, name: str) -> Tensor:
-        return before @ self.base[name] + self.base[f"{name}_bias"]
+        return before @ self.own[_key(name)] + self.own[_key(f"{name}_bias")][:, None]
 
-    def _norm(self, values: Tensor, gain: str, shift: str) -> Tensor:
-        return layer_norm(values, (WIDTH,), self.base[gain], self.base[shift], 1e-12)
-
-    def learning(self) -> list[nn.Parameter]:
-        """The weights that learn."""
-        return [it for it in self.parameters() if it.requires_grad]
+    def _norm(self, values: Tensor, name: str) -> Tensor:
+        gain, shift = self.own[_key(f"{name}_gain")], self.own[_key(f"{name}_shift")]
+        return layer_norm(values, (WIDTH,), eps=1e-12) * gain[:, None] + shift[:, None]
 
 
-class _Row(NamedTuple):
-    """A message in pieces, between the marks at its ends, and where its words begin."""
-
-    pieces: list[int]
-    shapes: list[int]
-    buckets: list[int]
-    firsts: list[int]
+def _key(name: str) -> str:
+    return name.replace(".", "_")
 
 
-def _row(message: Told) -> _Row:
-    row = _Row([START], [0], [NO_BUCKET], [])
-    for word in message.words:
-        if len(row.pieces) + len(word.pieces) > WINDOW + 1:
-            break
-        row.firsts.append(len(row.pieces))
-        row.pieces.extend(word.pieces)
-        row.shapes.extend([word.shape] * len(word.pieces))
-        row.buckets.extend([word.bucket] * len(word.pieces))
-    for column, end in zip(row[:3], (STOP, 0, NO_BUCKET), strict=True):
-        column.append(end)
-    return row
-
-
-def fit(messages: Sequence[Told], base: Mapping[str, np.ndarray], recipe: Recipe) -> Reader:
-    """A reader trained by the recipe."""
-    torch.set_float32_matmul_precision("high")
+def fit(
+    messages: Sequence[Told],
+    base: Mapping[str, np.ndarray],
+    recipe: Recipe,
+    teachers: Readers | None = None,
+) -> Readers:
+    """A reader that learns from teachers or, where there are none, the teachers."""
     torch.manual_seed(recipe.seed)
-    chance = random.Random(recipe.seed)
-    exchange = Exchange(messages, recipe.exchanged, chance)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = Reader(base, recipe).to(device)
-    layers = {id(it) for it in model.base.parameters()}
-    groups = [
-        {"params": [it for it in model.learning() if id(it) in layers], "lr": recipe.rate},
-        {"params": [it for it in model.learning() if id(it) not in layers], "lr": recipe.head_rate},
-    ]
-    optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    steps = recipe.epochs * math.ceil(len(messages) / recipe.batch)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, [recipe.rate, recipe.head_rate], total_steps=steps + 1, pct_start=0.1
+    count, layers = (1, recipe.layers) if teachers else (recipe.teachers, recipe.teacher_layers)
+    model = Readers(base, count=count, layers=layers, dropout=recipe.dropout).to(device)
+    batches = Batches(
+        messages,
+        exchange=Exchange(messages, recipe.exchanged),
+        seed=recipe.seed + bool(teachers),
+        epochs=recipe.epochs if teachers else recipe.teacher_epochs,
+        size=recipe.batch,
+        hidden=recipe.hidden,
+        folds=recipe.teachers,
     )
-    slow = [it.detach().clone() for it in model.learning()]
-    for step, batch in enumerate(_batches(messages, recipe, chance), start=1):
-        loss = reading_loss(model, [exchange(message) for message in batch])
+    layers_own, others = list(model.own.parameters()), [*model.parameters()]
+    others = [it for it in others if all(it is not own for own in layers_own)]
+    groups = [{"params": layers_own, "lr": recipe.rate}, {"params": others, "lr": recipe.head_rate}]
+    optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=device == "cuda")
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, [recipe.rate, recipe.head_rate], total_steps=len(batches) + 1, pct_start=0.1
+    )
+    learning = list(model.parameters())
+    slow = [it.detach().clone() for it in learning]
+    for step, batch in enumerate(loaded(batches, device), start=1):
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            loss = reading_loss(model(batch), batch, targets(batch, teachers, recipe))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.learning(), 1.0)
+        nn.utils.clip_grad_norm_(learning, math.sqrt(count))
         optimizer.step()
         schedule.step()
         with torch.no_grad():
             share = 1 - min(recipe.slow, step / (step + 10))
-            torch._foreach_lerp_(slow, model.learning(), share)
+            torch._foreach_lerp_(slow, learning, share)
+        if step % 500 == 0:
+            print(f"{step} of {len(batches)}: {loss.item():.4f}", file=sys.stderr)
     with torch.no_grad():
-        for mine, mean in zip(model.learning(), slow, strict=True):
+        for mine, mean in zip(learning, slow, strict=True):
             mine.copy_(mean)
     return model.eval()
 
 
-def _batches(
-    messages: Sequence[Told], recipe: Recipe, chance: random.Random
-) -> Iterator[list[Told]]:
-    for _ in range(recipe.epochs):
-        order = list(messages)
-        chance.shuffle(order)
-        for start in range(0, len(order), recipe.batch):
-            yield order[start : start + recipe.batch]
+def targets(batch: Batch, teachers: Readers | None, recipe: Recipe) -> tuple[Output, Output]:
+    """What each reader should say, as chances, and how much that counts; nothing where unknown."""
+    folds, owners = batch.folds, batch.owners
+    labelled = folds >= 0
+    chances, counts = list[Tensor](), list[Tensor]()
+    given = (batch.values, batch.told, batch.ends, batch.kinds, batch.categories)
+    kinds = (*SIZES[:2], 2, *SIZES[3:])
+    for number, (tags, size) in enumerate(zip(given, kinds, strict=True)):
+        own = labelled if number == len(SIZES) - 1 else labelled[owners]
+        chances.append(one_hot(tags.clamp(min=0), size).float()[None])
+        counts.append(((tags >= 0) & own).float()[None])
+    if teachers is None:
+        seen = torch.arange(recipe.teachers, device=folds.device)[:, None] != folds[None]
+        counts = [it * seen[:, owners] for it in counts[:-1]] + [counts[-1] * seen]
+        return Output(*chances), Output(*counts)
+    with torch.no_grad():
+        said = teachers(batch)
+    for number, logs in enumerate(said):
+        fold = folds if number == len(SIZES) - 1 else folds[owners]
+        own = logs.exp().mean(dim=0)
+        unseen = logs.exp()[fold.clamp(min=0), torch.arange(len(fold), device=fold.device)]
+        mixed = recipe.trust * unseen + (1 - recipe.trust) * chances[number][0]
+        known = (fold >= 0)[:, None]
+        chances[number] = torch.where(known, mixed, own)[None]
+        if number not in (2, 3):  # whether it ends, and its kind, depend on where a claim is
+            counts[number] = torch.ones_like(counts[number])
+    return Output(*chances), Output(*counts)
 
 
-def reading_loss(model: Reader, batch: Sequence[Told]) -> Tensor:
-    """How far the reader is from tagging each word rightly."""
-    given = model(batch)
-    device = given.values.device
-    columns: list[list[int]] = [[], [], [], []]
-    for message in batch:
-        seen = len(_row(message).firsts)
-        for column, tags in zip(columns, tags_of(message), strict=True):
-            column += tags[:seen]
-    values, told, ends, kinds = (torch.tensor(it, device=device) for it in columns)
-    categories = [CATEGORIES.index(message.category) for message in batch]
-    loss = cross_entropy(given.values, values) + cross_entropy(given.told, told)
-    loss = loss + 0.1 * cross_entropy(given.categories, torch.tensor(categories, device=device))
-    if (known := ends >= 0).any():
-        loss = loss + 0.2 * binary_cross_entropy_with_logits(given.ends[known], ends[known].float())
-    if (known := kinds >= 0).any():
-        loss = loss + 0.05 * cross_entropy(given.kinds[known], kinds[known])
-    return loss
+def reading_loss(said: Output, batch: Batch, wanted: tuple[Output, Output]) -> Tensor:
+    """How far the readers are from saying what they should."""
+    total = torch.zeros((), device=batch.folds.device)
+    for logs, chances, counts, weight in zip(said, *wanted, WEIGHTS, strict=True):
+        missed = -(chances * logs).sum(dim=2) * counts
+        total = total + weight * (missed.sum(dim=1) / counts.sum(dim=1).clamp(min=1)).sum()
+    return total
 
 
-def changes(model: Reader, base: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def changes(model: Readers, base: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What the build of memorist-minilm needs: matrices as changes of the embedder's."""
     written: dict[str, np.ndarray] = {}
-    for name, parameter in model.base.items():
-        if not parameter.requires_grad:
+    for name in base:
+        if _key(name) not in model.own:
             continue
-        array = parameter.detach().cpu().numpy()
-        name = name.replace("_", ".", 1)
+        array = model.own[_key(name)][0].detach().cpu().numpy()
         if name.partition(".")[2] in PARTS:
             change = array - base[name].astype(np.float32)
             step = _step(change)
@@ -254,13 +261,17 @@ def changes(model: Reader, base: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
             written[f"{name}_step"] = step.astype(np.float32)
         else:
             written[name] = array.astype(np.float16)
-    for name, weights in (("shapes", model.shapes.weight), ("unknown", model.unknown.weight)):
-        written[name] = weights.detach().cpu().numpy().astype(np.float16)
+    own = {
+        name: getattr(model, name)[0].detach().cpu().numpy()
+        for name in ("shapes", "unknown", "head", "head_bias")
+    }
+    words = sum(SIZES[:-1])
+    written |= {name: own[name].astype(np.float16) for name in ("shapes", "unknown")}
     written["unknown"] = written["unknown"][:NO_BUCKET]
-    written["head"] = model.head.weight.detach().cpu().numpy().T.astype(np.float16)
-    written["head_bias"] = model.head.bias.detach().cpu().numpy()
-    written["category"] = model.category.weight.detach().cpu().numpy().T.astype(np.float16)
-    written["category_bias"] = model.category.bias.detach().cpu().numpy()
+    written["head"] = own["head"][:, :words].astype(np.float16)
+    written["head_bias"] = own["head_bias"][:words]
+    written["category"] = own["head"][:, words:].astype(np.float16)
+    written["category_bias"] = own["head_bias"][words:]
     return written
 
 
@@ -276,37 +287,72 @@ def _step(change: np.ndarray) -> np.ndarray:
     return best
 
 
-def measure(model: Reader, messages: Sequence[Told]) -> dict[str, float]:
-    """Of the tagged stretches, how many are found whole, and how many that are found are right."""
-    right = found = labelled = 0
-    for start in range(0, len(messages), 64):
-        batch = messages[start : start + 64]
-        with torch.no_grad():
-            given = model(batch)
-        place = 0
-        for message in batch:
-            seen = len(_row(message).firsts)
-            tags = tags_of(message)
-            for scores, truth in ((given.values, tags.values), (given.told, tags.told)):
-                made = _stretches(scores[place : place + seen].argmax(dim=1).tolist())
-                wanted = _stretches(truth[:seen])
-                right += len(made & wanted)
-                found += len(made)
-                labelled += len(wanted)
-            place += seen
-    return {"found": right / labelled, "right": right / max(found, 1), "labelled": labelled}
+class Found(NamedTuple):
+    """A stretch that a reader marks: how sure it is, and whether it is right; and exactly so."""
+
+    chance: float
+    right: bool
+    exact: bool
 
 
-def _stretches(tags: Sequence[int]) -> set[tuple[int, int, int]]:
-    """First word, last word and predicate of each stretch."""
-    starts = [place for place, tag in enumerate(tags) if tag % 2]
-    stretches = set()
-    for start in starts:
-        end = start + 1
-        while end < len(tags) and tags[end] == tags[start] + 1:
-            end += 1
-        stretches.add((start, end, tags[start]))
-    return stretches
+def measure(model: Readers, messages: Sequence[Told]) -> dict[str, float]:
+    """Of the claims, how many are found; of those found, how many are right; at some chances.
+
+    A claim is found where predicate and end are right and one stretch holds the other. Where there
+    are several readers, their mean is measured.
+    """
+    found, labelled = list[Found](), 0
+    device = model.head.device.type
+    for batch in loaded(Batches(messages), device):
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            said = model(batch)
+        chances = [it.exp().mean(dim=0).cpu().numpy() for it in said]
+        ends = batch.ends.tolist()
+        for scores, tags in ((chances[0], batch.values), (chances[1], batch.told)):
+            wanted = stretches(one_hot(tags, scores.shape[1]).cpu().numpy(), batch.owners)
+            open_ones = {(first, last, tag) for first, last, tag, _ in wanted}
+            labelled += len(open_ones)
+            for first, last, tag, chance in stretches(scores, batch.owners):
+                near = [
+                    it
+                    for it in open_ones
+                    if it[2] == tag
+                    and (it[0] <= first < last <= it[1] or first <= it[0] < it[1] <= last)
+                ]
+                over = bool(chances[2][first:last, 1].mean() > 0.5)
+                right = bool(near) and (ends[near[0][0]] == 1) == over
+                found.append(Found(chance, right, bool(near) and near[0][:2] == (first, last)))
+                open_ones -= set(near[:1])
+    return _figures(found, labelled)
+
+
+def _figures(found: list[Found], labelled: int) -> dict[str, float]:
+    figures = {"labelled": labelled, "exact": sum(it.exact for it in found) / max(labelled, 1)}
+    ordered = sorted(found, reverse=True)
+    right = np.cumsum([it.right for it in ordered])
+    share = right / np.arange(1, len(ordered) + 1)
+    for least in (0.0, 0.7, 0.8, 0.85, 0.9):
+        places = np.flatnonzero(share >= least)
+        if len(places):
+            place = int(places[-1])
+            figures[f"found, right {least}"] = round(float(right[place]) / max(labelled, 1), 3)
+            figures[f"chance, right {least}"] = round(ordered[place].chance, 3)
+    figures["right"] = round(float(share[-1]), 3) if found else 0.0
+    return figures
+
+
+def stretches(chances: np.ndarray, owners: Tensor) -> Iterator[tuple[int, int, int, float]]:
+    """The likeliest stretches of tags: first word, the one after the last, tag and mean chance."""
+    tags = chances.argmax(axis=1)
+    messages = owners.tolist()
+    for first in np.flatnonzero(tags % 2).tolist():
+        last = first + 1
+        while (
+            last < len(tags) and tags[last] == tags[first] + 1 and messages[last] == messages[first]
+        ):
+            last += 1
+        mean = np.exp(np.log(chances[np.arange(first, last), tags[first:last]] + 1e-9).mean())
+        yield first, last, int(tags[first]), float(mean)
 
 
 def main() -> None:
@@ -322,14 +368,15 @@ def main() -> None:
     kinds = {it.name: type(it.default) for it in fields(Recipe)}
     recipe = replace(Recipe(), **{name: kinds[name](value) for name, value in given.items()})
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    figures: dict[str, object] = {"recipe": asdict(recipe), "messages": len(messages)}
-    model = fit(kept, base, recipe)
-    figures["held out"] = measure(model, held_out)
+    torch.set_float32_matmul_precision("high")
+    print(json.dumps({"recipe": asdict(recipe), "messages": len(messages)}), file=sys.stderr)
+    teachers = fit([it for it in kept if it.labelled], base, recipe)
+    print(json.dumps({"teachers": measure(teachers, held_out)}), file=sys.stderr)
+    model = fit(kept, base, recipe, teachers)
+    figures: dict[str, object] = {"all": measure(model, held_out)}
     for language in sorted({it.language for it in held_out}):
         figures[language] = measure(model, [it for it in held_out if it.language == language])
     print(json.dumps(figures), file=sys.stderr)
-    if options.all:
-        model = fit(messages, base, recipe)
     np.savez_compressed(options.out, **changes(model, base))
     labels = {
         "values": list(VALUES.values()),
@@ -343,7 +390,6 @@ def parser() -> argparse.ArgumentParser:
     """What can be said on the command line."""
     made = argparse.ArgumentParser(prog="memorist_training.reader", description=__doc__)
     made.add_argument("--recipe", nargs="*", default=[], metavar="NAME=VALUE")
-    made.add_argument("--all", action="store_true", help="write one that saw all messages")
     made.add_argument("--prepared", type=Path, default=Path("prepared-reader.npz"))
     made.add_argument("--prepare-only", action="store_true")
     made.add_argument("--out", type=Path, default=PACKAGE / "reader.npz")
