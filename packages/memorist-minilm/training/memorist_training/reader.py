@@ -181,9 +181,11 @@ def fit(
         hidden=recipe.hidden,
         folds=recipe.teachers,
     )
-    layers_own, others = list(model.own.parameters()), [*model.parameters()]
-    others = [it for it in others if all(it is not own for own in layers_own)]
-    groups = [{"params": layers_own, "lr": recipe.rate}, {"params": others, "lr": recipe.head_rate}]
+    others = [it for name, it in model.named_parameters() if not name.startswith("own.")]
+    groups = [
+        {"params": list(model.own.parameters()), "lr": recipe.rate},
+        {"params": others, "lr": recipe.head_rate},
+    ]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=device == "cuda")
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, [recipe.rate, recipe.head_rate], total_steps=len(batches) + 1, pct_start=0.1
@@ -228,11 +230,11 @@ def targets(batch: Batch, teachers: Readers | None, recipe: Recipe) -> tuple[Out
         said = teachers(batch)
     for number, logs in enumerate(said):
         fold = folds if number == len(SIZES) - 1 else folds[owners]
-        own = logs.exp().mean(dim=0)
-        unseen = logs.exp()[fold.clamp(min=0), torch.arange(len(fold), device=fold.device)]
+        places = torch.arange(len(fold), device=fold.device)
+        unseen = logs.exp()[fold.clamp(min=0), places]
         mixed = recipe.trust * unseen + (1 - recipe.trust) * chances[number][0]
-        known = (fold >= 0)[:, None]
-        chances[number] = torch.where(known, mixed, own)[None]
+        agreed = logs.exp().mean(dim=0)
+        chances[number] = torch.where((fold >= 0)[:, None], mixed, agreed)[None]
         if number not in (2, 3):  # whether it ends, and its kind, depend on where a claim is
             counts[number] = torch.ones_like(counts[number])
     return Output(*chances), Output(*counts)
