@@ -16,9 +16,16 @@ from memorist.store.postgres.store import PostgresStore
 USERS = [Scope(user=f"user {number}", session="s") for number in range(20)]
 SAID = 200
 FEW = 30  # for ten of them, where a user has 200
+MANY = 3_000  # of one user, where others have few
 FETCHED = """
     SELECT coalesce(sum(idx_tup_fetch), 0) FROM pg_stat_xact_user_tables
-    WHERE relname IN ('passages', 'chat_message_history')
+    WHERE relname IN ('passages', 'chat_message_history', 'view_sources', 'postings')
+"""
+ONE_WITH_MANY = """
+    INSERT INTO view_sources SELECT %(owner)s, 'v' || n, 'm' FROM generate_series(1, %(many)s) AS n;
+    INSERT INTO postings SELECT %(owner)s, n, 0, '' FROM generate_series(1, %(many)s) AS n;
+    INSERT INTO view_sources SELECT gen_random_uuid(), 'v', 'm' FROM generate_series(1, %(many)s);
+    INSERT INTO postings SELECT gen_random_uuid(), 1, 0, '' FROM generate_series(1, %(many)s);
 """
 
 
@@ -27,8 +34,10 @@ def store(postgres_url: str) -> PostgresStore:
     store = PostgresStore(postgres_url)
     for scope in USERS:
         store.append(scope, [Message("user", "x") for _ in range(SAID)])
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("ANALYZE")
+    with psycopg.ClientCursor(psycopg.connect(postgres_url, autocommit=True)) as cursor:
+        cursor.execute(ONE_WITH_MANY, {"owner": USERS[0].owner, "many": MANY})
+        cursor.execute("ANALYZE")
+        cursor.connection.close()
     return store
 
 
@@ -63,3 +72,22 @@ def test_messages_are_read_without_the_others(store: PostgresStore) -> None:
         ids = store.newest(ada, limit=10, filters=NO_FILTERS)
         assert len(store.read(ada, ids)) == 10
         assert fetched(store, lambda: store.read(ada, ids)) <= FEW
+
+
+def test_words_and_sources_of_a_user_with_many_are_read_without_the_others(
+    store: PostgresStore,
+) -> None:
+    owner = USERS[0].owner
+
+    def words() -> object:
+        asked = {"words": ["heron"], "stems": ["~x"], "most": 2_000, "in_all": 9_000}
+        return store._engine.read(owner, lambda db: db.rows("postings", owner=owner, **asked))
+
+    def sources() -> object:
+        ids = ["v7", "v2000", "v9"]
+        return store._engine.read(owner, lambda db: db.rows("sources_of", owner=owner, ids=ids))
+
+    with store:
+        assert fetched(store, words) <= FEW
+        assert sources() == [("v2000", "m"), ("v7", "m"), ("v9", "m")]
+        assert fetched(store, sources) <= FEW

@@ -169,7 +169,7 @@ def _routes(
 async def _openapi(request: Request) -> JSONResponse:
     """The OpenAPI document; the first time it takes a second to make."""
     document = await in_thread(request.app.openapi)
-    root = request.scope.get("root_path")
+    root = request.scope.get("root_path", "").rstrip("/")
     return JSONResponse(document | {"servers": [{"url": root}]} if root else document)
 
 

@@ -9,6 +9,12 @@ SELECT @message, (SELECT s.session_id FROM sessions s WHERE s.owner = :owner AND
 FROM unnest(CAST(:seqs AS bigint[])) AS listed (seq) CROSS JOIN LATERAL (
   SELECT * FROM chat_message_history WHERE owner = :owner AND id = listed.seq OFFSET 0) AS m
 
+-- name: sources_of
+-- One by one, too: without sorting, all sources of the user would be read in their order.
+SELECT v.view, v.message_id FROM unnest(CAST(:ids AS text[])) AS listed (view) CROSS JOIN LATERAL (
+  SELECT view, message_id FROM view_sources WHERE owner = :owner AND view = listed.view OFFSET 0) AS v
+ORDER BY 1, 2
+
 -- name: @said_at
 (extract(epoch FROM m.created_at) * 1000000)::bigint
 

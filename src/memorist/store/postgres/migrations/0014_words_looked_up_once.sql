@@ -22,7 +22,8 @@ BEGIN
     SELECT number, stem, 1 AS nth, key_of(for_owner, '1 ' || stem) AS key FROM said
     UNION ALL
     SELECT number, stem, nth + 1, key_of(for_owner, nth + 1 || ' ' || stem) FROM keys
-    WHERE nth < 8 AND EXISTS (SELECT FROM postings p WHERE p.owner = for_owner AND p.word = keys.key)
+    WHERE nth < 8  -- and asked of each word, or all postings of an owner who has many more than most are read
+      AND EXISTS (SELECT FROM postings p WHERE p.owner = for_owner AND p.word = keys.key OFFSET 0)
   ), found AS MATERIALIZED (
     SELECT k.number, c.places FROM keys k CROSS JOIN LATERAL (
       SELECT p.places FROM postings p WHERE p.owner = for_owner AND p.word = k.key
