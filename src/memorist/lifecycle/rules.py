@@ -414,7 +414,7 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
 
 def _is_doubted(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> bool:
     """Whether a rule reads of the speaker what the reader takes for something else."""
-    if match.is_marked or match.rule.group not in _LEARNT:
+    if match.is_marked or match.rule.group not in _LEARNT or not reading.chances:
         return False
     told = [
         claim

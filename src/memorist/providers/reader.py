@@ -136,8 +136,9 @@ class Reader:
             values, told, rest = self._apart(scores)
             marks += self._marks(words, values, told, rest)
             for word, own in zip(words, self._chances(values, told), strict=True):
-                known = chances.setdefault(word.text, own)
-                known.update((name, max(chance, known[name])) for name, chance in own.items())
+                if known := chances.get(word.text):
+                    own = {name: max(chance, known[name]) for name, chance in own.items()}
+                chances[word.text] = own
         return MarkedMessage(tuple(sorted(marks)), worth, chances)
 
     def _chances(self, values: Floats, told: Floats) -> Iterator[dict[str, float]]:
