@@ -84,3 +84,19 @@ def test_a_pgvector_that_crashed_once_is_not_tried_again(postgres_url: str) -> N
         [passage] = store.unembedded(ALICE, "e", limit=9)
         store.put_vectors(ALICE, "e", {passage: [1.0, 0.0]})
         assert len(near(store, ALICE, "e", [1.0, 1.0], limit=9)) == 1
+
+
+def test_the_vector_of_a_question_is_cast_once_and_not_for_each_row(postgres_url: str) -> None:
+    casts = "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = 'array_to_vector'"
+    PostgresStore(postgres_url).close()
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(f"ALTER DATABASE {admin.info.dbname} SET track_functions = 'all'")
+    with PostgresStore(postgres_url) as store:
+        fill(store)
+        with store.reading(ALICE, lambda: None):
+            near(store, ALICE, "e", [1.0, 1.0], limit=9)
+            counted = store._engine.read(
+                ALICE.owner,
+                lambda db: db._connection.execute(casts).fetchall(),  # type: ignore[attr-defined]
+            )
+    assert counted == [(1,)]

@@ -452,9 +452,10 @@ ORDER BY p.id FOR KEY SHARE OF p
 ON CONFLICT DO NOTHING
 
 -- name: @nearest
--- The limit is inside, or each distance would be measured twice.
+-- The limit is inside, or each distance would be measured twice; the question's vector is a query of its
+-- own, or it would be cast for each row.
 SELECT passage, 1 - distance FROM (
-  SELECT v.passage, coalesce(nullif(v.embedding::vector <=> CAST(CAST(:vector AS real[]) AS vector), 'NaN'), 1) AS distance
+  SELECT v.passage, coalesce(nullif(v.embedding::vector <=> (SELECT CAST(CAST(:vector AS real[]) AS vector)), 'NaN'), 1) AS distance
 
 -- name: @nearest_first
 ORDER BY distance, passage DESC LIMIT :limit) AS measured
