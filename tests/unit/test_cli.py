@@ -14,8 +14,10 @@ from typing import Any
 
 import apsw
 import pytest
+from typer.testing import CliRunner
 
 import memorist
+from memorist.cli.main import app
 from tests.support.forked import run as run_command
 
 MEMORIST = Path(sys.executable).parent / "memorist"
@@ -86,6 +88,14 @@ def squeezed(text: str) -> str:
 
 def test_the_version_is_shown(tmp_path: Path) -> None:
     assert worked(start_afresh(tmp_path, "--version")) == f"memorist {memorist.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [(), ("history",), ("keys", "create")])
+def test_the_help_shows_no_value_for_what_takes_none(command: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*command, "--help"]).output
+
+    assert "--help" in shown
+    assert "bool" not in shown
 
 
 def test_a_first_message_is_remembered_and_recalled_with_nothing_set_up(tmp_path: Path) -> None:

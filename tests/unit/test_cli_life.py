@@ -138,6 +138,26 @@ def test_memories_are_narrowed_and_the_ended_shown_with_their_reason(
         ]
 
 
+def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(run: Run, memory: Memory) -> None:
+    for command in (
+        ("remember", " \n"),
+        ("recall", "tea", "--limit=0"),
+        ("history", "--last=-3"),
+        ("memories", "--kind=silly"),
+    ):
+        assert run(*command).exit_code != 0
+    assert memory.history(user="me") == []
+
+
+def test_recall_shows_how_likely_each_hit_bears_on_the_question(run: Run, memory: Memory) -> None:
+    memory.remember(Message("user", "I prefer tea."), user="me", session="s1")
+    score = told(run("recall", "tea", "--kind=message", "--json"))[0]["score"]
+    shown = worked(run("recall", "tea", "--kind=message"))
+
+    assert f"{score:.0%}" in shown.splitlines()[1].split()
+    assert "self_reference" not in shown
+
+
 def test_what_is_over_is_marked_and_a_memory_names_its_message(
     run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +170,7 @@ def test_what_is_over_is_marked_and_a_memory_names_its_message(
     keep(memory, "Berlin suits me", sources=(berlin.message_id,))
 
     shown = " ".join(worked(run("facts", "--all")).split())
-    assert "user lives in Munich 2026-03-02 00:00 until April 2026" in shown
+    assert "user lives in Munich 2026-03-02 2026-04-02" in shown
     assert "user lives in Berlin 2026" in shown
     assert "until April 2026: something newer" in worked(run("memories", "--all"))
     for options in ((), ("--explain",)):

@@ -129,9 +129,8 @@ def _recalled(memory: Memory) -> Iterator[Text]:
 
 
 def _why(hit: Hit) -> Text:
-    ranks = ", ".join(f"{channel} #{rank}" for channel, rank in hit.why.ranks.items())
     over = (f"over, {hit.over} · " if hit.over else "", "yellow")
-    return Text.assemble(over, (f"{_day(hit.created_at)} · {ranks}", "dim"))
+    return Text.assemble(over, (f"{_day(hit.created_at)} · {hit.why.found}", "dim"))
 
 
 def _resolved(memory: Memory) -> Iterator[Text]:

@@ -69,6 +69,9 @@ class LazyGroup(TyperGroup):
             for name, (_, summary) in entries.items():
                 self.add_command(TyperCommand(name, short_help=summary, rich_help_panel=panel))
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _bare_flags(super().get_params(ctx))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load(str(name)), rest
@@ -95,15 +98,24 @@ def _command_of(function: Any, name: str) -> Any:
 
 
 def _complete(command: Any, path: str, examples: dict[str, list[str]]) -> None:
-    """Give a command, and those below it, --create after --db, and examples in its help."""
+    """Give a command, and those below it, --create after --db, and its help examples."""
     command.epilog = "\n".join(f"[dim]$[/] {escape(line)}" for line in examples.get(path, ()))
     names = [parameter.name for parameter in command.params]
     if "db" in names:
         from memorist.cli.options import create
 
         command.params.insert(names.index("db") + 1, _command_of(create, "").params[0])
+    _bare_flags(command.get_params(typer.Context(command)))
     for name, below in getattr(command, "commands", {}).items():
         _complete(below, f"{path} {name}", examples)
+
+
+def _bare_flags(parameters: list[Any]) -> list[Any]:
+    """Let the help show flags without a type: `--json`, not `--json <bool>`."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
 
 
 app = typer.Typer(cls=LazyGroup, help=SUMMARY, no_args_is_help=True, pretty_exceptions_enable=False)

@@ -12,7 +12,7 @@ from memorist.cli import render
 from memorist.cli.render import Columns, console, safe_text
 from memorist.lifecycle.policy import Maintained
 from memorist.lifecycle.settings import Extraction, Retention
-from memorist.records.memories import Change, Expire, MemoryItem, Restore, Retract
+from memorist.records.memories import Change, Expire, Kind, MemoryItem, Restore, Retract
 from memorist.records.query import past
 from memorist.records.values import now
 
@@ -26,8 +26,8 @@ def memories(
     agent: opt.Agent = None,
     all_: bool = typer.Option(False, "--all", help="Also those that have ended, with the reason."),
     category: Category = None,
-    kind: str | None = typer.Option(
-        None, help="Only: concept, episode, fact, procedure or working."
+    kind: Kind | None = typer.Option(
+        None, metavar="KIND", help="Only: concept, episode, fact, procedure or working."
     ),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
@@ -38,7 +38,8 @@ def memories(
         items = memory.memories.list(user=user, agent=agent, current=not all_)
     items = [it for it in items if category in (None, it.category) and kind in (None, it.kind)]
     columns: Columns = {"id": render.record_id, "when": "created_at", "memory": _memory_text}
-    render.records(items, columns, main="memory", as_json=as_json, empty="no memories yet")
+    empty = "no memories yet" if kind is category is None else "no memories like that"
+    render.records(items, columns, main="memory", as_json=as_json, empty=empty)
 
 
 def _memory_text(item: MemoryItem) -> Text:
@@ -54,8 +55,12 @@ def _memory_text(item: MemoryItem) -> Text:
 def facts(
     user: opt.User = None,
     agent: opt.Agent = None,
-    valid: datetime | None = typer.Option(None, help="What was true then. Default: now."),
-    known: datetime | None = typer.Option(None, help="By what was known then. Default: now."),
+    valid: datetime | None = typer.Option(
+        None, metavar=opt.DAY, help="What was true then. Default: now."
+    ),
+    known: datetime | None = typer.Option(
+        None, metavar=opt.DAY, help="By what was known then. Default: now."
+    ),
     all_: bool = typer.Option(False, "--all", help="Also what is no longer true."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
@@ -69,9 +74,9 @@ def facts(
     columns: Columns = {
         "id": render.record_id,
         "fact": "text",
-        "from": "valid_from",
-        "to": lambda fact: past(fact.valid_to) if fact.valid_to else "",
-        "learnt": "known_from",
+        "from": lambda fact: render.day(fact.valid_from),
+        "to": lambda fact: render.day(fact.valid_to),
+        "learnt": lambda fact: render.day(fact.known_from),
     }
     render.records(rows, columns, main="fact", as_json=as_json, empty="no facts")
 

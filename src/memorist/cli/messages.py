@@ -34,6 +34,8 @@ def remember(
     if agent is None and session is None:
         agent = Settings.from_environment().agent
     message = Message(role, opt.read_stdin() if text == "-" else text)
+    if not message.text.strip():
+        raise InvalidError("there is nothing to remember: the text is empty")
     with opt.open_memory(db, user, worker=False) as (memory, user):
         stored = memory.remember(message, user=user, agent=agent, session=session)
     if as_json:
@@ -48,12 +50,16 @@ def recall(
     user: opt.User = None,
     agent: opt.Agent = None,
     session: opt.SessionId = None,
-    limit: int = typer.Option(10, "--limit", "-n", help="How many at most."),
+    limit: int = typer.Option(10, "--limit", "-n", min=1, help="How many at most."),
     min_score: float = typer.Option(MIN_SCORE, help="Only hits of at least this score, 0 to 1."),
     kind: str | None = typer.Option(None, help="Only: message, memory, fact, note or article."),
     role: str | None = typer.Option(None, help="Only what user, assistant, tool or system said."),
-    after: datetime | None = typer.Option(None, help="Only what was said at or after."),
-    before: datetime | None = typer.Option(None, help="Only what was said at or before."),
+    after: datetime | None = typer.Option(
+        None, metavar=opt.DAY, help="Only what was said at or after."
+    ),
+    before: datetime | None = typer.Option(
+        None, metavar=opt.DAY, help="Only what was said at or before."
+    ),
     deadline: opt.Deadline = 5_000,
     explain: bool = typer.Option(False, "--explain", "-x", help="Show what made up each score."),
     db: opt.Database = None,
@@ -79,13 +85,18 @@ def recall(
         _explain(result)
     else:
         columns: render.Columns = {
-            "when": "created_at",
+            "score": lambda hit: f"{hit.score:{'.0%' if hit.score >= 0.1 else '.1%'}}",
+            "when": lambda hit: render.day(hit.created_at),
             "who": _speaker,
-            "said": "text",
-            "why": lambda hit: "; ".join(filter(None, (hit.over, str(hit.why), hit.origin))),
+            "said": _text_and_why,
         }
         render.records(result.hits, columns, main="said", as_json=as_json, empty=result.reason)
     render.warn_incomplete(result.late, result.failed)
+
+
+def _text_and_why(hit: Hit) -> Text:
+    why = "; ".join(filter(None, (hit.over, hit.why.found, hit.origin)))
+    return safe_text(hit.text).append("\n").append(safe_text(why, "dim"))
 
 
 def _explain(result: Recall) -> None:
@@ -127,7 +138,7 @@ def history(
     user: opt.User = None,
     agent: opt.Agent = None,
     session: opt.SessionId = None,
-    last: int = typer.Option(20, "--last", "-n", help="How many, from the end."),
+    last: int = typer.Option(20, "--last", "-n", min=1, help="How many, from the end."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:

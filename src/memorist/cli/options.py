@@ -20,6 +20,7 @@ from memorist.runtime import open_embedder, open_store
 
 CATCH_UP_SECONDS = 3.0  # at most, for what was just stored
 CREATE = "--create"
+DAY = "2026-05-01"  # how a moment is written, as an example; a time may follow
 
 
 def existing(context: typer.Context, url: str | None) -> str | None:

@@ -139,6 +139,11 @@ def timestamp(at: datetime) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
+def day(at: datetime | None) -> str:
+    """The day of a moment in the reader's own time zone, or nothing."""
+    return at.astimezone().strftime("%Y-%m-%d") if at else ""
+
+
 def short_id(id_: str) -> str:
     """The end of an id, which tells it from others."""
     return f"…{id_[-SHORT_ID_CHARS:]}" if len(id_) > SHORT_ID_CHARS else id_

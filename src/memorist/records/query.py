@@ -224,10 +224,14 @@ class Why:
     start: int = 0
     stop: int = 0
 
+    @property
+    def found(self) -> str:
+        """The channels that found it, each with its rank: "words #1, meaning #3"."""
+        return ", ".join(f"{channel} #{rank}" for channel, rank in self.ranks.items())
+
     def __str__(self) -> str:
-        found = [f"{channel} #{rank}" for channel, rank in self.ranks.items()]
         moved = [name for name, part in self.parts.items() if name not in self.ranks and part > 0]
-        return "; ".join(filter(None, [", ".join(found), ", ".join(moved), _age(self.age)]))
+        return "; ".join(filter(None, [self.found, ", ".join(moved), _age(self.age)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
