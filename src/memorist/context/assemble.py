@@ -10,6 +10,7 @@ So a provider's prompt cache can serve all but the last message.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -84,8 +85,7 @@ class WindowDraft:
         """The summary of earlier turns, or a line that lets the conversation begin with a user."""
         if self.summary:
             return [{"role": "user", "content": f"{self.prefix}\n{quoted(self.summary)}".strip()}]
-        begins = next((turn.role for turn in self.blocks if turn.role != "system"), "user")
-        return [] if begins == "user" else [{"role": "user", "content": OPENING}]
+        return [] if _begins(self.blocks) == "user" else [{"role": "user", "content": OPENING}]
 
     def question(self) -> ChatMessage:
         """The question, below what was recalled for it."""
@@ -150,15 +150,18 @@ class Assembly:
             prefix = prefix or usual_prefix(summary.text)
         self._draft = WindowDraft(inputs=self.inputs, prefix=prefix)
         # The tokens of the newest turns, by how many they are: a draft holds the newest, or none.
-        sizes = (turn.tokens for turn in reversed(self.inputs.blocks))
-        self._newest_tokens = list(accumulate(sizes, initial=0))
+        newest = self.inputs.blocks[::-1]
+        self._newest_tokens = list(accumulate((turn.tokens for turn in newest), initial=0))
+        # How many of the newest turns it takes to show a message.
+        shown = [(id_, count) for count, turn in enumerate(newest, 1) for id_ in turn.ids]
+        self._shown_by = dict(reversed(shown))
 
     def demand(self) -> int:
         """The tokens of every turn, and of what the other parts may have."""
         inputs, free = self.inputs, self._free()
         draft = replace(self._draft, note=inputs.note)
         draft.summary = inputs.summary.text if inputs.summary else ""
-        others = _not_among(inputs.blocks, inputs.memories)
+        others = self._not_among(inputs.blocks, inputs.memories)
         draft.memories = self._packing.pick(others, int(free * self._window.memories))
         turns = self._newest_tokens[len(inputs.blocks)]
         return self._counter.request(draft.frame()) + turns + self._tools
@@ -240,15 +243,11 @@ class Assembly:
         """The newest turns that fit, without a gap, and with the line that must precede them."""
         blocks = self.inputs.blocks if blocks is None else blocks
         opening = 0 if self._draft.summary else self._opening
-        first, speaker = len(blocks), "user"
-        for place in range(len(blocks) - 1, -1, -1):
-            room -= blocks[place].tokens
-            if room < 0:
-                break
-            speaker = blocks[place].role if blocks[place].role != "system" else speaker
-            if speaker == "user" or room >= opening:
-                first = place
-        return blocks[first:]
+        tokens, most = self._newest_tokens, len(blocks)
+        count = max(bisect_right(tokens, room, hi=most + 1) - 1, 0)
+        while count and room - tokens[count] < opening and _begins(blocks, most - count) != "user":
+            count -= 1
+        return blocks[most - count :]
 
     def _of_turns(self) -> int:
         """The tokens of the turns chosen so far."""
@@ -261,14 +260,19 @@ class Assembly:
         while before < len(self._draft.blocks):
             before = len(self._draft.blocks)
             self._draft.blocks = self._turns(self._of_turns() + max(self._left(), 0))
-            self._draft.memories = _not_among(self._draft.blocks, self._draft.memories)
+            self._draft.memories = self._not_among(self._draft.blocks, self._draft.memories)
 
     def _choose_memories(self, more: int) -> None:
         """Choose the memories anew, for the tokens they have and `more`."""
         taken, self._draft.memories = self._counter.chat_message(self._draft.question()), ()
         taken -= self._counter.chat_message(self._draft.question())
-        others = _not_among(self._draft.blocks, self.inputs.memories)
+        others = self._not_among(self._draft.blocks, self.inputs.memories)
         self._draft.memories = self._packing.pick(others, taken + more)
+
+    def _not_among(self, turns: Sequence[Block], quotes: Sequence[Quote]) -> list[Quote]:
+        """The quotations of messages that are not among the newest turns, which show them."""
+        count, shown_by = len(turns), self._shown_by
+        return [quote for quote in quotes if not 0 < shown_by.get(quote.id, 0) <= count]
 
     def _trim(self) -> None:
         """Remove what matters least while the whole takes more than its pieces were counted for."""
@@ -290,10 +294,10 @@ def usual_prefix(summary: str) -> str:
     return f"## {summary_title(line.text for line in parse(summary))}:"
 
 
-def _not_among(blocks: Sequence[Block], quotes: Sequence[Quote]) -> list[Quote]:
-    """The quotations of messages that are not among the turns, where they need no quotation."""
-    shown = {id_ for turn in blocks for id_ in turn.ids}
-    return [quote for quote in quotes if quote.id not in shown]
+def _begins(turns: Sequence[Block], first: int = 0) -> str:
+    """The role of the first turn from a place on that is not the system's."""
+    roles = (turns[place].role for place in range(first, len(turns)))
+    return next((role for role in roles if role != "system"), "user")
 
 
 def parts_of(draft: WindowDraft, counter: TokenCounter) -> tuple[Part, ...]:
@@ -307,13 +311,16 @@ def parts_of(draft: WindowDraft, counter: TokenCounter) -> tuple[Part, ...]:
     opening = sum(map(counter.chat_message, draft.opening()))
     question = counter.request([replace(draft, memories=(), articles=()).question()])
     memories = counter.request([replace(draft, articles=()).question()]) - question
-    articles = counter.request([draft.question()]) - question - memories
+    articles = 0
+    if draft.articles:
+        articles = counter.request([draft.question()]) - question - memories
     turns = sum(turn.tokens for turn in draft.blocks) + (0 if draft.summary else opening)
     turn_ids = tuple(id_ for turn in draft.blocks for id_ in turn.ids)
     turns_cut = sum(len(turn.ids) for turn in inputs.blocks) - len(turn_ids)
     why = [NO_ROOM] * bool(turns_cut) + [NOT_SUMMARISED] * inputs.older
     ids = tuple(quote.id for quote in draft.memories)
-    cut = sum(quote.id not in ids for quote in _not_among(draft.blocks, inputs.memories))
+    shown = {*ids, *turn_ids}
+    cut = sum(quote.id not in shown for quote in inputs.memories)
     summarised = Part("summary")
     if summary is not None:
         tokens = opening if draft.summary else 0

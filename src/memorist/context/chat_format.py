@@ -129,8 +129,8 @@ def blocks_of(
                 block.messages.append(missing)
                 block.ids.append("")
     for block in blocks:
-        block.ids = list(filter(None, block.ids))
         if block.tokens < 0:
+            block.ids = list(filter(None, block.ids))
             block.tokens = sum(map(counter.chat_message, block.messages))
     return blocks
 
