@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -122,6 +123,18 @@ def test_forget_after_a_preview_and_news_that_wait(fresh: Served, open_page: Ope
     expect(first).to_have_text(before)  # nothing moved
     fresh_button.click()
     expect(first).to_contain_text("Ada collects stamps.")
+
+
+def test_a_change_within_a_month_is_told_in_days(fresh: Served, open_page: Open) -> None:
+    for place, at in (("Rome", 3), ("Oslo", 21)):
+        since = datetime(2026, 5, at, 12, tzinfo=UTC)
+        fresh.memory.facts.add("Lena", "lives in", place, user="ada", valid_from=since)
+    page = open_page(fresh.url, "memories?what=facts")
+    row(page, "Lena lives in Oslo").click()
+    updates = inspector(page).get_by_role("region", name="Updates")
+    expect(updates.get_by_role("listitem")).to_contain_text(
+        ["Rome3 May 2026 until 21 May 2026", "Oslosince May 2026"]
+    )
 
 
 def test_undo_an_update_of_a_fact(fresh: Served, open_page: Open) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from playwright.sync_api import expect
+from typer.testing import CliRunner
 
+from memorist.cli.main import app
 from tests.page.conftest import Open
 from tests.support.http_server import Served
 
@@ -49,6 +52,21 @@ def test_notes_are_edited_compared_and_restored(fresh: Served, open_page: Open) 
     page.keyboard.press("u")
     expect(notes.locator("strong")).to_have_text("green")
     assert notebook.at(6).text == notebook.at(4).text
+
+
+def test_the_command_of_an_empty_page_fits_on_a_phone_and_reaches_this_memory(
+    fresh: Served, open_page: Open
+) -> None:
+    page = open_page(fresh.url, "notes?of=travel", width=390)
+    empty = page.locator(".empty")
+    expect(empty).to_contain_text("This agent has no notes yet.")
+    notes = page.locator(".notes")
+    assert notes.evaluate("it => it.scrollWidth <= it.clientWidth")
+
+    command = shlex.split(empty.locator("code").inner_text())
+    assert command[0] == "memorist"
+    assert CliRunner().invoke(app, command[1:]).exit_code == 0
+    assert fresh.memory.notes(user="ada", agent="travel").at(1).text == "- likes tea"
 
 
 def test_an_agent_without_notes_gets_its_first(fresh: Served, open_page: Open) -> None:

@@ -5,6 +5,7 @@ import { Inspector } from "./inspector.js";
 import { SHORTCUTS, useKeys } from "./keys.js";
 import { go, href, useRoute } from "./route.js";
 import {
+  Caller,
   Dialog,
   Messages,
   Problem,
@@ -171,7 +172,7 @@ function SignIn({ onDone }) {
       /></label>
       <button class="primary">Open</button>
       <p class="meta">
-        It stays in this tab. An operator makes one with <code>memorist keys add</code>.
+        It stays in this tab. An operator makes one with <code>memorist keys create</code>.
       </p>
       ${error && html`<p role="alert" class="problem">${error.message}</p>`}
     </form>
@@ -263,7 +264,9 @@ function App() {
       }}
     />`;
   if (read.error && !me) return html`<${Problem} error=${read.error} retry=${read.reload} />`;
-  return caller ? html`<${Frame} me=${caller} />` : null;
+  return caller
+    ? html`<${Caller.Provider} value=${caller}><${Frame} me=${caller} /><//>`
+    : null;
 }
 
 render(html`<${App} />`, document.getElementById("app"));

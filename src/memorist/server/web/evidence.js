@@ -1,7 +1,7 @@
 // Evidence: a message inside its conversation, and the chain of updates that an item belongs to.
 
 import { api } from "./api.js";
-import { month, textOf } from "./format.js";
+import { day, month, textOf } from "./format.js";
 import { href } from "./route.js";
 import {
   Loaded,
@@ -78,10 +78,12 @@ function Line({ entry, marked, quote }) {
 
 // Update chains
 
+// In months, or in days where it began and ended, or is still, within one.
 const period = (item) => {
-  const [start, end] = [item.valid_from ?? item.created_at ?? item.known_from, endOf(item)];
-  if (!isOver(item)) return `since ${month(start)}`;
-  return `${month(start)} until ${month(end)}`;
+  const start = item.valid_from ?? item.created_at ?? item.known_from;
+  const end = isOver(item) ? endOf(item) : null;
+  const name = month(start) === month(end ?? Date.now()) ? day : month;
+  return end ? `${name(start)} until ${name(end)}` : `since ${name(start)}`;
 };
 const endOf = (item) => item.valid_to ?? item.known_to ?? item.ended_at;
 const nameOf = (item) => item.object ?? item.text;

@@ -3,9 +3,12 @@
 import { ApiError, api, onChange } from "./api.js";
 import { ago, exactTime } from "./format.js";
 import { useKeys } from "./keys.js";
+import { readRoute } from "./route.js";
 import {
+  createContext,
   html,
   useCallback,
+  useContext,
   useEffect,
   useLayoutEffect,
   useMemo,
@@ -139,11 +142,21 @@ export const Skeleton = ({ rows = 6 }) =>
     ${Array.from({ length: rows }, () => html`<div></div>`)}
   </div>`;
 
-// An empty page teaches: one sentence and a command to copy.
-export function Empty({ children, command }) {
+// Who is calling, as the server says.
+export const Caller = createContext({});
+
+const inShell = (word) => (/^[\w.@:/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+// An empty page teaches: one sentence and a command to copy, which reaches this server's memory.
+export function Empty({ children, command, agent }) {
+  const caller = useContext(Caller);
+  const user = readRoute().query.user ?? caller.user; // an admin's key has none
+  const options = { agent, user: user === "me" ? null : user, db: location.origin };
+  const given = Object.entries(options).filter(([, value]) => value);
+  const words = given.map(([name, value]) => ` --${name} ${inShell(value)}`);
   return html`<div class="empty">
     <p>${children}</p>
-    ${command && html`<${Copyable} text=${command} />`}
+    ${command && html`<${Copyable} text=${command + words.join("")} />`}
   </div>`;
 }
 

@@ -88,7 +88,7 @@ function Shown({ note, agent, compare }) {
     [agent, compare],
   );
   if (!note.version)
-    return html`<${Empty} command=${`memorist notes --agent ${agent} --append "- likes tea"`}
+    return html`<${Empty} command='memorist notes --append "- likes tea"' agent=${agent}
       >This agent has no notes yet. Press <kbd>e</kbd> to write the first.<//
     >`;
   if (!compare)
