@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import psycopg
 import pytest
 
 from memorist import Memory, Message, Scope
 from memorist.errors import ConflictError, StoreError
-from memorist.store.engine import LateError
+from memorist.store.engine import Db, LateError
 from memorist.store.postgres.connection import SentStatement
 from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
@@ -95,8 +96,43 @@ def test_a_recall_takes_few_round_trips(postgres_with_tables: str, trips: list[l
             for trip in trips
             if not any("jobs" in sql or "memorist_writes" in sql for sql in trip)
         ]
-    assert sum(trip[0].startswith("BEGIN") for trip in reads) <= 3
-    assert len(reads) <= 14
+    assert sum(trip[0].startswith("BEGIN") for trip in reads) == 2
+    assert len(reads) <= 10
+
+
+def test_what_is_foreseen_is_asked_once(store: PostgresStore, trips: list[list[str]]) -> None:
+    user = SCOPE.whole_user()
+    with store.reading(user, lambda: None):
+        store.foresee(user, limit=10)
+        newest = store.newest(user, limit=10)
+        assert store.speakers(user) == []
+        assert len(trips) == 1
+        assert store.newest(user, limit=10) == newest  # again, and with another limit
+        assert store.newest(user, limit=1) == newest[:1]
+    assert len(trips) == 4  # with the commit
+
+
+def test_of_foreseen_words_those_that_were_not_are_asked_for(
+    store: PostgresStore, trips: list[list[str]]
+) -> None:
+    owner, asked = SCOPE.owner, ["berlin", "move", "rome"]
+    said = [Message("user", text) for text in ("Berlin", "I move to Rome", "Rome and Berlin")]
+    store.append(SCOPE, said)
+
+    def alone(db: Db) -> list[list[int]]:
+        return [ids.tolist() for ids in db.rare_postings(owner, asked, 9).values()]
+
+    def foreseen(db: Db, stems: list[str]) -> list[list[int]]:
+        db.foresee_rare(owner, stems, 9)
+        db.postings(owner, [("and",)])
+        trips.clear()
+        return alone(db)
+
+    expected = store._engine.read(owner, alone)
+    assert sorted(map(len, expected)) == [2, 2, 3]
+    for stems, more in ((asked, 0), (["move", "paris"], 1)):
+        assert store._engine.read(owner, partial(foreseen, stems=stems)) == expected
+        assert len(trips) == more + 1  # with the commit
 
 
 def test_a_late_read_is_stopped_and_the_next_one_works(

@@ -25,7 +25,14 @@ from memorist.language.text import stem
 from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.recall import fusion
-from memorist.recall.channels import CHANNELS, Channel, ChannelInput, SynonymsOf, no_synonyms
+from memorist.recall.channels import (
+    CHANNELS,
+    NEWEST,
+    Channel,
+    ChannelInput,
+    SynonymsOf,
+    no_synonyms,
+)
 from memorist.recall.fusion import (
     DEFAULT_RANKING,
     DEPTH,
@@ -172,7 +179,8 @@ class RecallRun:
     def _plan(self) -> tuple[list[Task[Any]], list[Task[Any]]]:
         """The tasks of the store's thread and of the model's, in order.
 
-        Both begin the look for speakers, and the first to come does it: the embedder needs it.
+        The embedder needs the speakers. Both threads begin to look for them, and the first to come
+        does it; where round trips are saved, the store's, with what it asks first in any case.
         """
         in_store = [task for name, task in self._channels.items() if name not in self._by_model]
         by_model = [self._channels[name] for name in self._by_model]
@@ -180,8 +188,16 @@ class RecallRun:
             Task(partial(self._look_up_and_rank, names))
             for names in (self._channels.keys() - self._by_model, self._by_model)
         ]
-        store = self._together(*in_store, self._speakers, self._period, looks_up[0])
-        return [store], [self._speakers, self._together(*by_model, looks_up[1])] if by_model else []
+        foreseen: list[Task[Any]] = []
+        if self._searcher.store.saves_trips:
+            foreseen = [Task(self._foresee), self._speakers]
+        store = self._together(*foreseen, *in_store, self._speakers, self._period, looks_up[0])
+        first = [] if foreseen else [self._speakers]
+        return [store], [*first, self._together(*by_model, looks_up[1])] if by_model else []
+
+    def _foresee(self) -> None:
+        query = self._query
+        self._searcher.store.foresee(query.scope, limit=NEWEST, filters=query.filters)
 
     def _together(self, *tasks: Task[Any]) -> Task[None]:
         """A task that runs others, which read the store in one transaction."""

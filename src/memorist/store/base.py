@@ -146,6 +146,7 @@ class Store:
     ) -> None:
         self._engine = engine
         self.scrubs = engine.scrubs
+        self.saves_trips = engine.saves_trips
         self._clock = clock
         self._preparation = Preparation(engine, max_message_bytes)
 
@@ -212,6 +213,7 @@ class Store:
     match_text = reads(search.match_text, snapshot=True)
     match_vector = reads(search.match_vector, snapshot=True)
     match_links = reads(search.match_links, snapshot=True)
+    foresee = reads(search.foresee)
     newest = reads(search.newest)
     passages = reads(search.passages)
     read = reads(search.read, snapshot=True)
@@ -284,7 +286,7 @@ class Store:
         self, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None
     ) -> Appended | None:
         """Append in one round trip, where the database can and the session exists."""
-        if scope.session is None or not messages or not self._engine.appends_at_once:
+        if scope.session is None or not messages or not self.saves_trips:
             return None
         rows = self._append_at_once(scope, messages, source)
         try:
@@ -304,7 +306,7 @@ class Store:
             with naming_item(place, len(batches)):
                 prepared = [self._preparation.message(one.scope.owner, it) for it in one.messages]
                 ready.append((one, prepared))
-        at_once, of = self._engine.appends_at_once, batches[0].scope
+        at_once, of = self.saves_trips, batches[0].scope
         while True:
             try:
                 sessions = self._append_each(of, ready, source, at_once=at_once)

@@ -54,6 +54,9 @@ class Db(Protocol):
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
         """Run a query no later than the next one, or the commit; what is returned has its rows."""
 
+    def foresee(self, query: str, **values: Any) -> None:
+        """Run a query that will be asked for in this transaction, if that saves a round trip."""
+
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int: ...
 
     def act_for(self, owner: str) -> None:
@@ -85,6 +88,9 @@ class Db(Protocol):
 
         Give the most important stems first: a database may look for the first few only.
         """
+
+    def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
+        """The same as `foresee`, of `rare_postings`."""
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
         """The passages of the newest memories with each stem that any has, at most so many."""
@@ -165,7 +171,9 @@ class DryRunError(Exception):
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
-    appends_at_once: bool  # whether it has the statement `append_messages`
+    saves_trips: (
+        bool  # whether it has the statement `append_messages`, and `Db.foresee` does something
+    )
     scrubs: bool  # whether there are files that a scrub can remove deleted bytes from
 
     def pack(self, message: Message) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_
 from memorist.store.engine import Db
 from memorist.store.jobs import LATER, advance
 from memorist.store.rows import END, Row
-from memorist.store.views import naming
+from memorist.store.views import naming, naming_values
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
@@ -52,13 +52,16 @@ def match_text(
 
     asked = {term_stem(term): term for term in terms if term}
     wanted, numbers = list(asked.values()), {stem: number for number, stem in enumerate(asked)}
-    postings = db.postings(scope.owner, wanted)
-    # Synonyms of a word that occurs nearly everywhere say as little as the word.
-    useful = {
+    near = {
         it.stem: (numbers[stem], it.worth)
         for it in synonyms
-        if (stem := term_stem(it.of)) in numbers and asked[stem] in postings and it.stem.isalnum()
+        if (stem := term_stem(it.of)) in numbers and it.stem.isalnum()
     }
+    if near:
+        db.foresee_rare(scope.owner, list(near), RARE)
+    postings = db.postings(scope.owner, wanted)
+    # Synonyms of a word that occurs nearly everywhere say as little as the word.
+    useful = {stem: of for stem, of in near.items() if wanted[of[0]] in postings}
     of_synonyms = db.rare_postings(scope.owner, list(useful), RARE) if useful else {}
     if not postings and not of_synonyms:
         return []
@@ -135,6 +138,14 @@ def match_links(
     hits = [Found(passage, float(score)) for passage, score in rows]
     passing = hits if _is_all(scope, filters) else _filtered(db, scope, filters, hits)
     return sorted(passing, key=lambda hit: (-hit.score, -hit.passage))[:limit]
+
+
+def foresee(db: Db, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> None:
+    """Ask together what every recall asks: `speakers`, `newest`, and who the question may name."""
+    db.foresee("speakers", owner=scope.owner)
+    db.foresee("newest", **conditions(scope, filters), limit=limit)
+    db.foresee("any_entity", owner=scope.owner)
+    db.foresee("facts_of_topics", **naming_values(scope))
 
 
 def newest(db: Db, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]:

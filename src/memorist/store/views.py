@@ -299,9 +299,14 @@ def _moments(valid_at: datetime | None, known_at: datetime | None) -> dict[str, 
     return {name: None if at is None else to_micros(at) for name, at in asked.items()}
 
 
+def naming_values(scope: Scope) -> dict[str, Any]:
+    """What `facts_of_topics` is asked with for `naming`."""
+    return {**scope.columns(), "topics": list(naming_topics())}
+
+
 def naming(db: Db, scope: Scope) -> list[Fact]:
     """The facts that tell the names of the user and of those around them."""
-    rows = db.rows("facts_of_topics", **scope.columns(), topics=list(naming_topics()))
+    rows = db.rows("facts_of_topics", **naming_values(scope))
     now, named = from_micros(db.now), _records(db, scope, FACT, rows)
     current = (fact for fact in named if (fact.valid_from or now) <= now)
     return [

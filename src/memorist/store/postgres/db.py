@@ -72,6 +72,8 @@ class PostgresDb:
         self._has_pgvector = pgvector
         self._indexes = indexes
         self._waiting = [SentStatement(f"BEGIN{level}", prepare=False)]
+        self._foreseen: list[SentStatement] = []
+        self._foreseen_rare: list[str] = []
         self._counted: Callable[[], list[Row]] | None = None  # the owner's records
 
     @property
@@ -92,7 +94,7 @@ class PostgresDb:
             self._send(SentStatement("ROLLBACK", prepare=False))
 
     def rows(self, query: str, **values: Any) -> list[Row]:
-        return self._send(SentStatement(QUERIES[query], values)).rows or []
+        return self._rows(self._asked(query, values))
 
     def row(self, query: str, **values: Any) -> Row | None:
         return next(iter(self.rows(query, **values)), None)
@@ -101,8 +103,9 @@ class PostgresDb:
         return self._send(SentStatement(QUERIES[query], values)).count
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
-        statement = SentStatement(QUERIES[query], values)
-        self._waiting.append(statement)
+        statement = self._asked(query, values)
+        if statement.rows is None and statement not in self._waiting:
+            self._waiting.append(statement)
 
         def rows() -> list[Row]:
             self.send_waiting()
@@ -112,9 +115,33 @@ class PostgresDb:
 
         return rows
 
+    def foresee(self, query: str, **values: Any) -> None:
+        self._foresee(query, values)
+
+    def _foresee(self, query: str, values: dict[str, Any], *, binary: bool = False) -> None:
+        statement = SentStatement(QUERIES[query], values, binary=binary)
+        self._waiting.append(statement)
+        self._foreseen.append(statement)
+
+    def _asked(self, query: str, values: dict[str, Any], *, binary: bool = False) -> SentStatement:
+        """A statement that was foreseen, or a new one."""
+        new = SentStatement(QUERIES[query], values, binary=binary)
+        for it in self._foreseen:
+            if it.sql is new.sql and it.values == values:
+                self._foreseen.remove(it)
+                return it
+        return new
+
+    def _rows(self, statement: SentStatement) -> list[Row]:
+        if statement in self._waiting:
+            self.send_waiting()
+        elif statement.rows is None:
+            self._send(statement)
+        return statement.rows or []
+
     def _binary(self, query: str, **values: Any) -> list[Row]:
         """The rows in binary form, in which bytes are half as many."""
-        return self._send(SentStatement(QUERIES[query], values, binary=True)).rows or []
+        return self._rows(self._asked(query, values, binary=True))
 
     def send_waiting(self) -> None:
         if self._waiting:
@@ -176,9 +203,20 @@ class PostgresDb:
     def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         import numpy as np
 
-        near = list(stems[:MAX_SYNONYMS])
-        lists = map(np.unique, self._all_postings(owner, near, most + 1))
-        return {stem: ids for stem, ids in zip(near, lists, strict=True) if len(ids) <= most}
+        near, foreseen = list(stems[:MAX_SYNONYMS]), self._foreseen_rare
+        self._foreseen_rare = []
+        lots = filter(None, (foreseen, [stem for stem in near if stem not in foreseen]))
+        lists = {
+            stem: ids
+            for lot in lots
+            for stem, ids in zip(lot, self._all_postings(owner, lot, most + 1), strict=True)
+        }
+        found = {stem: np.unique(lists[stem]) for stem in near}
+        return {stem: ids for stem, ids in found.items() if len(ids) <= most}
+
+    def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
+        near = self._foreseen_rare = list(stems[:MAX_SYNONYMS])
+        self._foresee("postings", _named(owner, near, near, most + 1), binary=True)
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
         postings = self._all_postings(scope.owner, list(stems), MAX_POSTINGS)
@@ -194,7 +232,7 @@ class PostgresDb:
         self, owner: str, words: list[str], stems: list[str], most: int, in_all: int = EVERY_POSTING
     ) -> list[Ids | None]:
         """The passages of each word, rising; None from where the rarest have enough together."""
-        named = {"owner": owner, "words": words, "stems": stems, "most": most, "in_all": in_all}
+        named = _named(owner, words, stems, most, in_all)
         found: dict[int, bytes | None] = dict(self._binary("postings", **named))
         sent_places = [found.get(number, b"") for number in range(1, len(words) + 1)]
         return [None if places is None else _passages(places) for places in sent_places]
@@ -351,6 +389,13 @@ class PostgresDb:
 
     def note_forget(self) -> str:
         return RESIDUE
+
+
+def _named(
+    owner: str, words: list[str], stems: list[str], most: int, in_all: int = EVERY_POSTING
+) -> dict[str, Any]:
+    """The values of `postings`."""
+    return {"owner": owner, "words": words, "stems": stems, "most": most, "in_all": in_all}
 
 
 def _vectors(sent: Sequence[Row]) -> Vector:

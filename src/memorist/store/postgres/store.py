@@ -106,7 +106,7 @@ class PostgresEngine(ProcessPart):
     words = staticmethod(text_keys)
     view_words = staticmethod(view_keys)
     scrubs = False
-    appends_at_once = True
+    saves_trips = True
 
     def __init__(self, url: str, max_connections: int, patience: float, pgvector: bool) -> None:
         self._url = url

@@ -108,6 +108,12 @@ class SqliteDb:
         rows = self.rows(query, **values)
         return lambda: rows
 
+    def foresee(self, query: str, **values: Any) -> None:
+        """Nothing: there are no round trips here."""
+
+    def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
+        """Nothing, likewise."""
+
     def act_for(self, owner: str) -> None:
         """Nothing: no row is hidden here."""
 

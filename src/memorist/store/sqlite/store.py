@@ -60,7 +60,7 @@ class _Shared(threading.local):
 class SqliteEngine(ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
-    appends_at_once = False
+    saves_trips = False
     pack = staticmethod(pack)
     words, view_words = staticmethod(all_spelled), staticmethod(all_marked)
 
