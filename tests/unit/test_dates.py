@@ -71,7 +71,9 @@ def test_a_span_ends_where_the_next_one_begins() -> None:
     assert not found.relative
 
 
-@pytest.mark.parametrize("said", ["I may go", "version 2.0.2019", "every Monday", ""])
+@pytest.mark.parametrize(
+    "said", ["I may go", "version 2.0.2019", "every Monday", "she wants it a week earlier", ""]
+)
 def test_what_names_no_date_is_left_alone(said: str) -> None:
     assert find_dates(said, SUNDAY, lean=1) == []
 
