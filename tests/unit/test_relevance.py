@@ -91,6 +91,7 @@ def test_a_question_that_nothing_bears_on_gives_nothing_and_says_so(memory: Memo
     found = memory.recall(question, user="ada", deadline_ms=None)
     assert found.hits == ()
     assert "nothing bears on the question" in found.reason
+    assert found.reason.endswith(f"below min_score {MIN_SCORE:g}; a lower one shows it")
     whole = memory.recall(question, user="ada", deadline_ms=None, min_score=0)
     assert len(whole.hits) == len(SMALL_TALK)
     assert whole.reason == ""

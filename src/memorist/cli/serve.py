@@ -31,7 +31,9 @@ UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")]
 Tenant = Annotated[str | None, typer.Option(help="Of which tenant. Default: MEMORIST_TENANT.")]
 
-keys = typer.Typer(help="Create, list, rotate and revoke the API keys of the servers.")
+keys = typer.Typer(
+    help="Create, list, rotate and revoke the API keys of the servers.", no_args_is_help=True
+)
 
 
 def serve(

@@ -404,8 +404,10 @@ class RecallRun:
             return f"not searched in time: {', '.join([*self._late, *self._failed])}"
         if self._best is None:
             return "nothing is remembered here"
-        floor, best = self._query.min_score, self._best
-        return f"nothing bears on the question: the best score is {best:.4f}, min_score {floor:g}"
+        return (
+            f"nothing bears on the question: the best score is {self._best:.4f}, "
+            f"below min_score {self._query.min_score:g}; a lower one shows it"
+        )
 
 
 class Clock:
