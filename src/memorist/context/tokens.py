@@ -96,16 +96,17 @@ class TokenCounter:
         keys = [(message.message_id, _mark(message)) for message in messages]
         with self._lock:
             counts = {key: self._counts[key] for key in keys if key in self._counts}
-        missing = {key: it for key, it in zip(keys, messages, strict=True) if key not in counts}
-        if missing:
-            pieces = [self._pieces(message.to_wire()) for message in missing.values()]
-            counts.update(zip(missing, self._sums(pieces), strict=True))
-        with self._lock:
-            for key, count in counts.items():
-                self._counts[key] = count
+            for key in counts:
                 self._counts.move_to_end(key)
-            while len(self._counts) > self._cached:
-                self._counts.popitem(last=False)
+        if len(counts) < len(keys):
+            missing = {key: it for key, it in zip(keys, messages, strict=True) if key not in counts}
+            pieces = [self._pieces(message.to_wire()) for message in missing.values()]
+            fresh = dict(zip(missing, self._sums(pieces), strict=True))
+            counts |= fresh
+            with self._lock:
+                self._counts |= fresh
+                while len(self._counts) > self._cached:
+                    self._counts.popitem(last=False)
         return [counts[key] for key in keys]
 
     def tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
