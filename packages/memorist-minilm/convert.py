@@ -5,7 +5,7 @@ after the other; `weights.json`, where each lies; `model.onnx`, the graph over t
 onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece;
 `kin.txt`, which words mean about the same; `updates.npy`, as trained: it tells from two
 vectors whether the later message updates the earlier one; and `reader.onnx` with `reader.json`:
-the first layers with an adapter of their own, which mark what a message says of its speaker.
+its layers once more, trained to mark what a message says of its speaker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ SAMPLE_LENGTHS = [8, 16, 32, 64, 128, 254] * 4
 UPDATES = Path(__file__).parent / "updates.npy"
 LABELS = Path(__file__).parent / "reader.json"
 READ = "reader."  # what the names of the reader's own tensors begin with
-READ_LAYERS = 4
 SHARED = ("words", "words_scale", "positions", "norm_gain", "norm_bias")
 IDS: list[object] = ["batch", "length"]
 KINDS = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}
@@ -46,11 +45,11 @@ def quantize(weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return values.astype(np.int8), scale.astype(np.float32).reshape(-1)
 
 
-def shrink(ours: Arrays, reach: Arrays, layers: int = LAYERS) -> Arrays:
+def shrink(ours: Arrays, reach: Arrays) -> Arrays:
     """The tensors as we ship them: matrices in 8 bits, their inputs eased."""
     small = dict(ours)
     small["words"], small["words_scale"] = quantize(ours["words"], 1)
-    for layer in range(layers):
+    for layer in range(LAYERS):
         for part in PARTS:
             name = f"{layer}.{part}"
             ease = _ease(reach[name], ours[name])
@@ -162,7 +161,7 @@ def build_reader(arrays: Arrays, offsets: dict[str, int]) -> onnx.ModelProto:
     own = {name: it for name, it in arrays.items() if name.startswith(READ)}
     own = {name: it for name, it in own.items() if name.removeprefix(READ) not in unused}
     graph = Graph({**{name: arrays[name] for name in SHARED}, **own}, offsets)
-    hidden = _encode(graph, _embed(graph, "beside"), READ, READ_LAYERS)
+    hidden = _encode(graph, _embed(graph, "beside"), READ)
     mean = graph.add("ReduceMean", hidden, axes=[1], keepdims=0)
     for name, before, output in (("head", hidden, "tags"), ("category", mean, "categories")):
         product = graph.add("MatMul", before, f"{READ}{name}")
@@ -204,8 +203,8 @@ def _embed(graph: Graph, beside: str = "") -> str:
     return graph.norm(total, "norm_gain", "norm_bias")
 
 
-def _encode(graph: Graph, hidden: str, prefix: str = "", layers: int = LAYERS) -> str:
-    for layer in (f"{prefix}{number}" for number in range(layers)):
+def _encode(graph: Graph, hidden: str, prefix: str = "") -> str:
+    for layer in (f"{prefix}{number}" for number in range(LAYERS)):
         heads = graph.dense(hidden, f"{layer}.heads")
         parts = graph.split("Split", heads, count=3, axis=2)
         mixed = graph.add("MultiHeadAttention", *parts, ours=True, num_heads=HEADS)
@@ -241,8 +240,7 @@ def _reader(ours: Arrays, pieces: list[str]) -> Arrays:
     """The reader's tensors as we ship them."""
     own, layers = reader(ours)
     whole = {**{name: ours[name] for name in ("words", *SHARED[2:])}, **layers}
-    reach = measure(ExactMiniLM(whole, READ_LAYERS), pieces)
-    small = shrink(whole, reach, READ_LAYERS)
+    small = shrink(whole, measure(ExactMiniLM(whole), pieces))
     own["unknown"], own["unknown_scale"] = quantize(own["unknown"], 1)
     small = {name: it for name, it in small.items() if name not in SHARED} | own
     return {f"{READ}{name}": np.ascontiguousarray(it) for name, it in small.items()}

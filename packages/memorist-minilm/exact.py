@@ -16,15 +16,15 @@ class ExactMiniLM:
     `reach` keeps the largest value that each input of each matrix has seen.
     """
 
-    def __init__(self, arrays: Arrays, layers: int = LAYERS) -> None:
-        self._arrays, self._layers = arrays, layers
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
         self.reach: Arrays = {}
 
     def __call__(self, ids: np.ndarray) -> np.ndarray:
         arrays = self._arrays
         hidden = arrays["words"][ids] + arrays["positions"][: ids.shape[1]]
         hidden = _norm(hidden, arrays["norm_gain"], arrays["norm_bias"])
-        for layer in range(self._layers):
+        for layer in range(LAYERS):
             mixed = _attend(self._dense(hidden, f"{layer}.heads"))
             hidden = self._add_and_norm(hidden, mixed, f"{layer}.mix")
             inner = _gelu(self._dense(hidden, f"{layer}.up"))

@@ -95,14 +95,37 @@ def test_a_mark_belongs_to_the_sentence_it_stands_in() -> None:
     assert claim.valid_from.year == 2026
 
 
+@pytest.mark.parametrize(
+    ("text", "no_claim"),
+    [
+        ("We're looking at flats in Berlin because the office is there.", ("lives in", "Berlin")),
+        ("I have a job interview at Lumen next week", ("works at", "Lumen")),
+        ("Lena visits me this weekend with the kids.", ("has child", "Lena")),
+        ("I'm eating sushi right now", ("diet", "sushi")),
+        ("my colleague's dog Rex bit me", ("has pet", "Rex")),
+    ],
+)
+def test_what_is_nearly_a_claim_is_none(text: str, no_claim: tuple[str, str]) -> None:
+    assert no_claim not in claimed(text)
+
+
+def test_where_rule_and_reader_differ_on_an_end_the_rule_is_believed() -> None:
+    message = Message("user", "I went vegan in January.")
+    marks = (Mark(7, 12, "diet", True, 0.9),)
+    [candidate] = extract(message, read=lambda _: MarkedMessage(marks, 1.0, {}))
+    assert [(it.predicate, it.ends) for it in candidate.claims] == [("diet", False)]
+
+
 @pytest.mark.parametrize("text", ["!!!", "🙂", "42", "> quoted", "x" * 5_000])
 def test_a_message_without_a_sentence_says_nothing(text: str) -> None:
     assert claimed(text) == set()
 
 
 def test_what_a_rule_reads_is_doubted_by_its_own_predicate() -> None:
-    said = MarkedMessage((), 1.0, {"bosch": {"works at": 0.01, "likes": 0.9, "": 0.9}})
+    chances = {"works at": 0.01, "likes": 0.9, "plans": 0.0, "": 0.9}
+    said = MarkedMessage((), 1.0, {"bosch": chances, "graz": {**chances, "plans": 0.9}})
     assert said.doubts("Bosch", "works at")
+    assert not said.doubts("Graz", "works at")  # what is planned may become so
     assert not said.doubts("Bosch", "likes")
     assert not said.doubts("Bosch", "avoids")  # a predicate that the reader does not know
     assert not said.doubts("Siemens", "works at")  # not a word of the message

@@ -80,7 +80,7 @@ def test_the_texts_that_stay_where_they_are_are_long() -> None:
 def test_the_reader_learns_from_whole_messages_that_are_nobody_elses() -> None:
     rows = [
         (path.name, json.loads(line))
-        for path in sorted(CLAIMS.glob("*.jsonl"))
+        for path in sorted(CLAIMS.rglob("*.jsonl"))
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     texts = [row["text"] for _, row in rows]

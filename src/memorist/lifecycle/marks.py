@@ -11,8 +11,8 @@ from memorist.providers.reader import Mark
 
 NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
 ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
-SURE = 0.55  # how sure the reader is of a mark that counts, and
-SURER = 0.9  # of one that could take the place of another fact
+SURE = 0.6  # how sure the reader is of a mark that counts, and
+SURER = 0.8  # of one that could take the place of another fact
 # The groups of what is marked; all else is who the speaker is.
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys(("plans", "has appointment"), "plan"),

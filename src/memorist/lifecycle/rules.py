@@ -68,7 +68,7 @@ _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _STATEMENT_EDGES = " ,;:—–-，；：、(（"
 _NO_MEMORIES = frozenset(("figure", "done"))
 _OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
-_LEARNT = _OWN | {"relation"}  # which the reader knows, too
+_LEARNT = _OWN | {"relation", "plan", "event"}  # which the reader knows, too
 _DONE_TOO = _OWN | {"decision", "project", "event"}
 _ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
@@ -389,17 +389,17 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
         predicate, thing = str(mark.rule.predicate), plain(str(mark.rule.object)).lower()
         alike = PLANS if predicate in PLANS else (predicate,)
         rivals = [
-            (match, plain(claim.object).lower())
+            (match, plain(claim.object).lower(), claim.ends)
             for match, claims in told
             for claim in claims
-            if claim.predicate in alike and claim.ends == mark.rule.ends
+            if claim.predicate in alike
         ]
-        if any(thing in other or other in thing for _, other in rivals) or any(
+        if any(thing in other or other in thing for _, other, _ in rivals) or any(
             match.rule.predicate not in PLANS and _contains(match, mark) for match in by_rules
         ):
             dropped.append(mark)
         elif is_single_valued(predicate):
-            dropped += [match for match, _ in rivals]
+            dropped += [match for match, _, ends in rivals if ends == mark.rule.ends]
     return [match for match in matches if not any(match is it for it in dropped)]
 
 
@@ -421,7 +421,9 @@ def _is_doubted(match: RuleMatch, statement: Statement, reading: MarkedMessage) 
         for claim in claims_of(match, statement)
         if claim.subject == statement.speaker and claim.ends == match.rule.ends
     ]
-    return bool(told) and all(reading.doubts(it.object, it.predicate) for it in told)
+    return bool(told) and all(
+        reading.doubts(it.object, "" if it.predicate in PLANS else it.predicate) for it in told
+    )
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:

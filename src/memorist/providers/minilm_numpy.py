@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-HEADS = 12
+HEADS, LAYERS = 12, 6
 EPSILON = np.float32(1e-12)
 ONE = np.float32(1)
 
@@ -24,12 +24,11 @@ class NumpyMiniLM:
     """Word piece numbers [batch, length], nothing padded, to unit vectors [batch, 384]."""
 
     prefix = ""  # what the names of its layers begin with
-    layers = 6
 
     def __init__(self, folder: Path) -> None:
         self._arrays = read_tensors(folder)
         self._zero = np.float32(128 if self._arrays["words"].dtype == np.uint8 else 0)
-        for layer in range(self.layers):
+        for layer in range(LAYERS):
             for part in ("heads", "mix", "up", "down"):
                 name = f"{self.prefix}{layer}.{part}"
                 self._arrays[name] = self._arrays[name].astype(np.float32) - self._zero
@@ -45,7 +44,7 @@ class NumpyMiniLM:
         words = (arrays["words"][ids] - self._zero) * arrays["words_scale"][ids][..., None]
         hidden = words + arrays["positions"][: ids.shape[1]] + beside
         hidden = _norm(hidden, arrays["norm_gain"], arrays["norm_bias"])
-        for number in range(self.layers):
+        for number in range(LAYERS):
             layer = f"{self.prefix}{number}"
             mixed = _attend(self._dense(hidden, f"{layer}.heads"))
             hidden = self._add_and_norm(hidden, mixed, f"{layer}.mix")
@@ -70,7 +69,6 @@ class NumpyReader(NumpyMiniLM):
     """Word piece numbers, and what is added to them, to scores of each piece and of the whole."""
 
     prefix = "reader."
-    layers = 4
 
     def scores(self, ids: NDArray[np.int32], beside: Floats) -> tuple[Floats, Floats]:
         """The scores of tags [batch, length, tags], and of categories [batch, categories]."""

@@ -1,6 +1,6 @@
 """The reader: a small model on this machine that marks what a message says of its speaker.
 
-It is made of MiniLM's first layers, trained to read, and comes with memorist-minilm. A mark is a
+It has MiniLM's shape, is trained to read, and comes with memorist-minilm. A mark is a
 stretch of the message: the object of a claim, with its predicate and how sure the reader is.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memorist")
 BUCKETS = 2_048  # into which words are sorted that the vocabulary lacks; that number is none
-LEAST = 0.02  # how likely a word is part of a claim, for a rule to be believed
+LEAST = 0.05  # how likely a word is part of a claim, for a rule to be believed
 
 
 class Mark(NamedTuple):
@@ -54,10 +55,15 @@ class MarkedMessage(NamedTuple):
     chances: Mapping[str, Mapping[str, float]]
 
     def doubts(self, thing: str, predicate: str) -> bool:
-        """Whether none of a thing's words is likely to be said of the speaker by a predicate."""
+        """Whether none of a thing's words is likely to be said of the speaker by a predicate.
+
+        What is planned may become so.
+        """
         kind = predicate.split()[0] if predicate.startswith("favourite ") else predicate
         read = [self.chances.get(word) for word, _, _ in places(thing)]
-        return bool(read) and all(word and word.get(kind, word[""]) < LEAST for word in read)
+        return bool(read) and all(
+            word and max(word.get(kind, word[""]), word["plans"]) < LEAST for word in read
+        )
 
 
 UNREAD = MarkedMessage((), 1.0, {})
@@ -166,8 +172,9 @@ class Reader:
                 name = names[tag // 2]
                 if name == "favourite":
                     name = f"favourite {labels.kinds[int(rest[first, 1:].argmax())]}"
-                ends = bool(rest[first:last, 0].mean() > 0)
-                yield Mark(words[first].start, words[last - 1].end, name, ends, chance)
+                over = float(rest[first:last, 0].mean())
+                chance /= 1 + math.exp(-abs(over))  # that it ends, or that it does not
+                yield Mark(words[first].start, words[last - 1].end, name, over > 0, chance)
 
 
 def _logs(scores: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The reader: MiniLM's first layers, trained to mark what a message says of its speaker.
+"""The reader: MiniLM's layers, trained to mark what a message says of its speaker.
 
 Run with `python -m memorist_training.reader`. The word vectors stay those of the embedder; the
 layers learn, and are written to `../reader.npz` as small changes of the embedder's.
@@ -37,12 +37,13 @@ from memorist_training.claims import (
     Told,
     split,
 )
-from memorist_training.model import HEADS, WIDTH
+from memorist_training.model import HEADS, LAYERS, WIDTH
 from memorist_training.prepare import PACKAGE, prepare_reader, read_prepared_claims
 
+READER = PACKAGE / "reader.npz"
 SHAPES = 10
 PARTS = ("heads", "mix", "up", "down")
-STEPS = 7  # to either side of 0 of a change
+STEPS = 31  # to either side of 0 of a change
 SIZES = (1 + 2 * len(VALUES), 1 + 2 * len(TOLD), 1, len(KINDS) + 1, len(CATEGORIES))
 WEIGHTS = (1.0, 1.0, 0.2, 0.05, 0.1)  # in the loss
 
@@ -58,10 +59,8 @@ class Recipe:
 
     seed: int = 1
     teachers: int = 5
-    teacher_layers: int = 6
-    teacher_epochs: int = 13
-    layers: int = 4
-    epochs: int = 8
+    teacher_epochs: int = 24
+    epochs: int = 48
     batch: int = 192
     rate: float = 5.5e-4
     head_rate: float = 2e-3
@@ -88,18 +87,16 @@ class Output(NamedTuple):
 class Readers(nn.Module):
     """Some readers that learn side by side, from the same batches."""
 
-    def __init__(
-        self, base: Mapping[str, np.ndarray], *, count: int, layers: int, dropout: float
-    ) -> None:
+    def __init__(self, base: Mapping[str, np.ndarray], *, count: int, dropout: float) -> None:
         super().__init__()
-        self.count, self.layers = count, layers
+        self.count = count
         self.own = nn.ParameterDict()
         for name, array in base.items():
             values = torch.from_numpy(array.astype(np.float32))
             if not name[0].isdigit():
                 self.register_buffer(name, values)
-            elif int(name[0]) < layers:
-                self.own[_key(name)] = nn.Parameter(values.expand(count, *values.shape).clone())
+            else:
+                self.own[key_of(name)] = nn.Parameter(values.expand(count, *values.shape).clone())
         self.shapes = nn.Parameter(torch.zeros(count, SHAPES, WIDTH))
         self.unknown = nn.Parameter(torch.randn(count, NO_BUCKET + 1, WIDTH) * 0.02)
         wide = 1 / math.sqrt(WIDTH)
@@ -135,7 +132,7 @@ class Readers(nn.Module):
         hidden = layer_norm(hidden[None] + beside, (WIDTH,), gain, shift, 1e-12)
         hidden = hidden.view(count, size * length, WIDTH)
         there = batch.there[:, None, None, :].repeat(count, 1, 1, 1)
-        for layer in range(self.layers):
+        for layer in range(LAYERS):
             query, key, value = (
                 part.reshape(count * size, length, HEADS, WIDTH // HEADS).transpose(1, 2)
                 for part in self._dense(hidden, f"{layer}.heads").split(WIDTH, dim=2)
@@ -150,14 +147,15 @@ class Readers(nn.Module):
         return hidden.view(count, size, length, WIDTH)
 
     def _dense(self, before: Tensor, name: str) -> Tensor:
-        return before @ self.own[_key(name)] + self.own[_key(f"{name}_bias")][:, None]
+        return before @ self.own[key_of(name)] + self.own[key_of(f"{name}_bias")][:, None]
 
     def _norm(self, values: Tensor, name: str) -> Tensor:
-        gain, shift = self.own[_key(f"{name}_gain")], self.own[_key(f"{name}_shift")]
+        gain, shift = self.own[key_of(f"{name}_gain")], self.own[key_of(f"{name}_shift")]
         return layer_norm(values, (WIDTH,), eps=1e-12) * gain[:, None] + shift[:, None]
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """The name of a tensor as torch allows it."""
     return name.replace(".", "_")
 
 
@@ -170,8 +168,8 @@ def fit(
     """A reader that learns from teachers or, where there are none, the teachers."""
     torch.manual_seed(recipe.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    count, layers = (1, recipe.layers) if teachers else (recipe.teachers, recipe.teacher_layers)
-    model = Readers(base, count=count, layers=layers, dropout=recipe.dropout).to(device)
+    count = 1 if teachers else recipe.teachers
+    model = Readers(base, count=count, dropout=recipe.dropout).to(device)
     batches = Batches(
         messages,
         exchange=Exchange(messages, recipe.exchanged),
@@ -253,9 +251,9 @@ def changes(model: Readers, base: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     """What the build of memorist-minilm needs: matrices as changes of the embedder's."""
     written: dict[str, np.ndarray] = {}
     for name in base:
-        if _key(name) not in model.own:
+        if key_of(name) not in model.own:
             continue
-        array = model.own[_key(name)][0].detach().cpu().numpy()
+        array = model.own[key_of(name)][0].detach().cpu().numpy()
         if name.partition(".")[2] in PARTS:
             change = array - base[name].astype(np.float32)
             step = _step(change)
@@ -394,7 +392,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--recipe", nargs="*", default=[], metavar="NAME=VALUE")
     made.add_argument("--prepared", type=Path, default=Path("prepared-reader.npz"))
     made.add_argument("--prepare-only", action="store_true")
-    made.add_argument("--out", type=Path, default=PACKAGE / "reader.npz")
+    made.add_argument("--out", type=Path, default=READER)
     return made
 
 
