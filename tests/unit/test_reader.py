@@ -109,6 +109,15 @@ def test_what_is_nearly_a_claim_is_none(text: str, no_claim: tuple[str, str]) ->
     assert no_claim not in claimed(text)
 
 
+def test_of_a_list_only_what_the_reader_doubts_is_dropped() -> None:
+    text = "I'm allergic to nuts and the exam is on 5 December"
+    rules_alone = extract(Message("user", text, created_at=SAID_AT))
+    things = {claim.object for it in rules_alone for claim in it.claims}
+    assert {"nuts", "the exam is"} <= things
+    assert ("allergic to", "nuts") in claimed(text)
+    assert ("allergic to", "the exam is") not in claimed(text)
+
+
 def test_where_rule_and_reader_differ_on_an_end_the_rule_is_believed() -> None:
     message = Message("user", "I went vegan in January.")
     marks = (Mark(7, 12, "diet", True, 0.9),)

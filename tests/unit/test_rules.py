@@ -115,6 +115,13 @@ def test_an_appointment_of_the_day_expires_with_it() -> None:
     assert later.text.endswith("[17 November 2026]")
 
 
+def test_each_date_is_of_what_its_clause_tells() -> None:
+    [candidate] = extracted("My manager Priya is strict, so the new deadline is December 5th.")
+    assert candidate.text.endswith("[5 December 2026]")
+    [candidate] = extracted("I joined Meta in January, and my exam is on 5 December.")
+    assert candidate.text.endswith("[January 2026; 5 December 2026]")
+
+
 def test_errors_and_solutions_are_told_apart() -> None:
     [error] = extracted("The deploy fails with an OutOfMemoryError on staging.")
     assert (error.kind, error.category) == ("episode", "error_patterns")

@@ -118,6 +118,18 @@ class Statement(NamedTuple):
             self.clauses.dates[lean] = find_dates(self.clauses.text, self.said_at, lean)
         return self.clauses.dates[lean]
 
+    def all_dates(self, group: str, matches: list[RuleMatch]) -> list[DateSpan]:
+        """The dates it names, those in the clauses of plans as a plan's, all others by a group."""
+        plans = [match for match in matches if match.rule.group == "plan"]
+        clauses = [self.clauses.around(*match.parts.span()) for match in plans]
+        ahead = {span.place: span for span in self.dates("plan")}
+        return [
+            ahead.get(span.place, span)
+            if any(first <= span.place[0] < last for first, last in clauses)
+            else span
+            for span in self.dates(group)
+        ]
+
     def told(self, matches: list[RuleMatch]) -> str:
         """The clauses from the first to the last that a rule matches."""
         spans = [match.parts.span() for match in matches]
@@ -343,17 +355,22 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     speaker = message.name or message.role
     statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
     meaningful = [match for match in sentence.matches if _says_something(match, statement)]
-    meaningful = [it for it in meaningful if not _is_doubted(it, statement, sentence.reading)]
+    reading = sentence.reading
+    meaningful = [
+        it for it in meaningful if not it.rule.predicate or _believed(it, statement, reading)
+    ]
     meaningful = statement.without_idle(statement.without_called_off(meaningful))
     meaningful = _agreed(meaningful, statement)
     if not meaningful:
         return None
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
-    spans = statement.dates(group)
+    spans = statement.all_dates(group, meaningful)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
     text = "" if group in _NO_MEMORIES else statement.told(meaningful)
     category = _CATEGORIES.get(group, "knowledge")
-    claims = dict.fromkeys(claim for match in meaningful for claim in claims_of(match, statement))
+    claims = dict.fromkeys(
+        claim for match in meaningful for claim in _believed(match, statement, reading)
+    )
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
@@ -412,18 +429,19 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
     return first <= start and end <= last and mark.rule.predicate != match.rule.predicate
 
 
-def _is_doubted(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> bool:
-    """Whether a rule reads of the speaker what the reader takes for something else."""
+def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> list[Claim]:
+    """The claims of a match, without what the reader takes for something else than a rule does."""
+    claims = claims_of(match, statement)
     if match.is_marked or match.rule.group not in _LEARNT or not reading.chances:
-        return False
-    told = [
-        claim
-        for claim in claims_of(match, statement)
-        if claim.subject == statement.speaker and claim.ends == match.rule.ends
-    ]
-    return bool(told) and all(
-        reading.doubts(it.object, "" if it.predicate in PLANS else it.predicate) for it in told
-    )
+        return claims
+    doubted = {
+        it.object
+        for it in claims
+        if it.subject == statement.speaker
+        and it.ends == match.rule.ends
+        and reading.doubts(it.object, "" if it.predicate in PLANS else it.predicate)
+    }
+    return [it for it in claims if it.object not in doubted]
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
