@@ -171,9 +171,7 @@ class DryRunError(Exception):
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
-    saves_trips: (
-        bool  # whether it has the statement `append_messages`, and `Db.foresee` does something
-    )
+    saves_trips: bool  # whether `append_messages` is there, and `Db.foresee` does something
     scrubs: bool  # whether there are files that a scrub can remove deleted bytes from
 
     def pack(self, message: Message) -> dict[str, Any]:
