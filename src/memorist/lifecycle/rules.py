@@ -394,8 +394,8 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     """The matches; where a rule and the reader differ on one thing, the reader's.
 
-    Where they agree, the rule's: it knows more of how a thing is called. Of what may be several
-    things both may be right.
+    Where they agree, or differ only on whether it is over, the rule's: it knows more of how a
+    thing is called. Of what may be several things both may be right.
     """
     by_rules = [match for match in matches if not match.is_marked]
     told = [(match, claims_of(match, statement)) for match in by_rules]

@@ -21,7 +21,7 @@ from torch import nn
 
 from memorist_training.batches import Batches
 from memorist_training.claims import NO_BUCKET, Exchange, Told, split
-from memorist_training.prepare import prepare_reader, read_prepared_claims
+from memorist_training.prepare import PACKAGE, prepare_reader, read_prepared_claims
 from memorist_training.reader import (
     READER,
     Readers,
@@ -50,16 +50,14 @@ class Steps:
 
 def trained(base: Mapping[str, np.ndarray], file: Path) -> Readers:
     """The reader whose changes a training wrote."""
+    sys.path.insert(0, str(PACKAGE))
+    from published import reader
+
+    own, layers = reader(dict(base), file)
     model = Readers(base, count=1, dropout=Recipe().dropout)
-    with np.load(file) as arrays:
-        own = {name: arrays[name].astype(np.float32) for name in arrays.files}
     with torch.no_grad():
-        for name in base:
-            if key_of(name) in model.own:
-                change = own[name]
-                if (step := own.get(f"{name}_step")) is not None:
-                    change = base[name].astype(np.float32) + change * step
-                model.own[key_of(name)][0] = torch.from_numpy(change)
+        for name, array in layers.items():
+            model.own[key_of(name)][0] = torch.from_numpy(array)
         model.shapes[0] = torch.from_numpy(own["shapes"])
         model.unknown[0, :NO_BUCKET] = torch.from_numpy(own["unknown"])
         for name in ("head", "head_bias"):
