@@ -39,6 +39,9 @@ class Wrapper(Generic[S]):
     def __init__(self, wrapped: S) -> None:
         self._wrapped = wrapped
 
+    def __repr__(self) -> str:
+        return f"Async{self._wrapped!r}"
+
 
 class threaded(Generic[P, T]):
     """An async method that runs a synchronous class's method of the same name in a thread.

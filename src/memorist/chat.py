@@ -31,6 +31,10 @@ class Chat:
         self._memory = memory
         self.session = session
 
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name}={value!r}" for name, value in self.session.scope.names.items())
+        return f"Chat({names})"
+
     @property
     def id(self) -> str:
         return self.session.id

@@ -294,6 +294,7 @@ class RemoteStore:
 
     def __init__(self, api: Api) -> None:
         self.api = self._api = api
+        self.place = api.connection.url
         self._runtime = self
         self._sent: dict[str, int] = {}  # characters of unfinished messages that the server has
 
@@ -489,6 +490,9 @@ class Client(Memory):
         self.jobs = RemoteJobs(runtime, tenant)
         self.entries = RemoteEntries(runtime, tenant)
         self.articles = RemoteArticles(runtime, tenant)
+
+    def __repr__(self) -> str:
+        return f"Client({self.store.place!r})"
 
     def tenant(self, name: str) -> Memory:
         """The server knows the tenant by the key."""

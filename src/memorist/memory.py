@@ -37,6 +37,7 @@ from memorist.records.values import MadeAt, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
     deadline_of,
+    limit_of,
     open_embedder,
     open_extraction,
     open_store,
@@ -96,6 +97,9 @@ class Memory:
         if extraction is UNSET:
             extraction = open_extraction(settings)
         self._bind(Runtime(store, embedder, ranking, extraction, clock, wake_worker), tenant)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.store.place!r}, tenant={self.tenant_name!r})"
 
     def _bind(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime
@@ -322,7 +326,7 @@ class Memory:
                 scope=scope,
                 question=question,
                 now=self._runtime.clock(),
-                limit=limit,
+                limit=limit_of(limit),
                 deadline_ms=deadline_of(deadline_ms, self.settings),
                 filters=filters,
                 min_score=min_score,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
-from memorist.errors import ConfigError, MemoristError, MissingExtraError
+from memorist.errors import ConfigError, InvalidError, MemoristError, MissingExtraError
 from memorist.language.text import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
@@ -258,6 +258,13 @@ _WINDOW_SETTINGS = {
 def environment() -> Settings:
     """The settings of the environment, for what has no memory to ask for its own."""
     return Settings.from_environment()
+
+
+def limit_of(limit: object) -> int:
+    """How many hits are wanted, one at least."""
+    if not isinstance(limit, int) or limit < 1:
+        raise InvalidError(f"limit must be a whole number, and at least 1, got {limit!r}")
+    return limit
 
 
 def deadline_of(deadline_ms: float | None, settings: Settings) -> float | None:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from memorist import Memory
 from memorist.errors import StoreUnavailableError
 from memorist.store.postgres import store as postgres_engine
 from memorist.store.postgres.store import PostgresEngine, PostgresStore
@@ -60,3 +61,11 @@ def test_a_closed_port_or_an_unknown_host_is_tried_a_few_times_and_named(
         attempts.clear()
         assert why in refused(f"postgresql://ada:secret@{place}/agents")
         assert len(attempts) > 1
+
+
+def test_a_memory_says_which_database_it_is_in_and_no_password(postgres_url: str) -> None:
+    parts = urlsplit(postgres_url)
+    place = f"{parts.hostname}:{parts.port}{parts.path}"
+    url = f"postgresql://{place}?user={parts.username}&password={parts.password}"
+    with Memory(url, embedder=None, tenant="acme") as memory:
+        assert repr(memory) == f"Memory('postgresql://{parts.username}@{place}', tenant='acme')"

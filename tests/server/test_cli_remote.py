@@ -69,7 +69,7 @@ def test_messages_are_stored_read_recalled_and_forgotten(run: Run) -> None:
     assert "words" in worked(run("recall", "Berlin", "--explain"))
     [hit] = read(run("recall", "Berlin", "--role", "user", "--kind", "message", "--json"))
     assert hit["role"] == "user"
-    assert "forgot 1 messages" in worked(run("forget", "--session", "s", "--yes"))
+    assert "forgot 1 message" in worked(run("forget", "--session", "s", "--yes"))
     assert "forgot" in worked(run("forget", "--everything", "--yes"))
     assert "no messages yet" in run("history").stderr
 
@@ -83,7 +83,7 @@ def test_memories_and_facts_are_listed_undone_maintained_and_audited(run: Run) -
     [fact] = read(run("facts", "--json"))
     assert (fact["predicate"], fact["object"]) == ("prefers", "tea")
     assert read(run("audit", "--json"))["memories"] == 1
-    assert "1 memories" in worked(run("audit"))
+    assert "1 memory, " in worked(run("audit"))
     assert read(run("maintain", "--dry-run", "--json"))[0]["expired"] == []
     assert worked(run("undo", f"…{fact['id'][-8:]}")) == f"retracted {fact['id']}\n"
     assert "no facts" in run("facts").stderr

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import memorist
+from memorist import metrics
 from memorist.cli.main import app
 from tests.support.forked import run as run_command
 
@@ -119,6 +120,18 @@ def test_doctor_finds_a_new_memory_well_and_leaves_nothing_in_it(
     assert "fails" not in report
     assert "0 waiting, 0 dead" in report
     assert memory.store.claim() == []
+
+
+def test_doctor_does_not_time_the_first_recall_of_a_process(tmp_path: Path) -> None:
+    def recalls() -> int:
+        points = metrics.snapshot()["memorist.recall.hits"].points
+        return sum(point.count for point in points)
+
+    before = recalls()
+    done = CliRunner().invoke(app, ["doctor", "--create", "--db", str(tmp_path / "m.db")])
+
+    assert done.exit_code == 0
+    assert recalls() == before + 2
 
 
 def test_what_remember_prints_names_the_message_and_the_session(

@@ -120,6 +120,15 @@ def test_the_database_is_audited_facts_and_all(tmp_path: Path) -> None:
     assert told["kinds"]["ungrounded"] == {"count": 4, "share": 1.0}
 
 
+def test_one_of_a_kind_is_counted_in_the_singular(tmp_path: Path) -> None:
+    me = Scope(user="me")
+    bees = MemoryItem(scope=me, text="Keeps bees on the roof")
+    home = Fact(scope=me, subject="Me", predicate="lives_in", object="Berlin")
+    path = stored(tmp_path / "m.db", bees, home)
+
+    assert "1 memory, 1 fact; 0 (0.0%) clean" in run("--db", path).stdout
+
+
 def test_an_empty_database_has_no_memories_yet(tmp_path: Path) -> None:
     done = run("--create", "--db", tmp_path / "m.db")
 

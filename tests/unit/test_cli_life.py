@@ -117,7 +117,7 @@ def test_a_model_is_not_asked_by_commands_that_nobody_waits_for(
     for command in (["remember", "I prefer tea."], ["recall", "tea"], ["memories"], ["facts"]):
         done = run(*command)
         worked(done)
-    assert "1 jobs wait to be processed; `memorist worker --once`" in done.stderr
+    assert "jobs that wait to be processed: 1; `memorist worker --once`" in done.stderr
     assert server.requests == []
 
 
@@ -257,7 +257,7 @@ def test_what_was_given_up_is_shown_with_its_reason_and_tried_again(
     assert len(told(run("jobs", "--json"))) == 4
 
     first = told(run("jobs", "--dead", "--json"))[0]["id"]
-    assert worked(run("jobs", "--retry", str(first))) == "retried 1 jobs\n"
+    assert worked(run("jobs", "--retry", str(first))) == "retried 1 job\n"
     assert len(memory.jobs.list(user="me", dead=True)) == 2
     assert worked(run("jobs", "--retry", "all")) == "retried 2 jobs\n"
     assert len(memory.jobs.list(user="me", dead=False)) == 4
@@ -311,7 +311,7 @@ def test_what_was_forgotten_is_counted(run: Run, memory: Memory) -> None:
     memory.remember("tea", user="me", session="monday")
     [kept] = memory.remember("bees", user="me", session="tuesday").message_ids
 
-    assert worked(run("forget", "--source", "web", "--yes")).startswith("forgot 1 messages")
+    assert worked(run("forget", "--source", "web", "--yes")).startswith("forgot 1 message")
     assert told(run("forget", "--session=monday", "--yes", "--json"))["counts"]["messages"] == 1
     assert [message.message_id for message in memory.history(user="me")] == [kept]
     worked(run("forget", "--message", kept, input="y\n"))
@@ -323,7 +323,7 @@ def test_one_memory_is_forgotten_by_the_end_of_its_id(run: Run, memory: Memory) 
     gone, kept = (memory.memories.add(text, user="me") for text in ("Likes tea.", "Has a dog."))
     asked = run("forget", "--memory", gone[-8:], input="y\n")
     assert f"Forget memory {gone} of user me" in asked.stderr
-    assert "forgot 1 memories" in asked.stdout
+    assert "forgot 1 memory" in asked.stdout
     assert [item.id for item in memory.memories.list(user="me")] == [kept]
 
 

@@ -26,6 +26,7 @@ from memorist import (
     RecordError,
     ScopeError,
     StoreUnavailableError,
+    connect,
 )
 from memorist.agents.toolbox import Toolbox
 from memorist.namespaces import MemoryPart
@@ -236,7 +237,26 @@ def test_no_question_breaks_recall(memory: Memory, question: str) -> None:
     found = memory.recall(question + " hello", user="ada", deadline_ms=None)
     assert found.hits[0].why.ranks["words"] == 1
     assert found.failed == {}
-    assert memory.recall("hello", user="ada", limit=0).hits == ()
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "3", None])
+def test_recall_refuses_a_limit_that_no_answer_can_have(memory: Memory, limit: Any) -> None:
+    memory.remember("hello", user="ada")
+
+    with pytest.raises(InvalidError, match=rf"limit .* at least 1, got {limit!r}"):
+        memory.recall("hello", user="ada", limit=limit)
+
+
+def test_a_memory_says_where_it_stores_and_for_whom(tmp_path: Path) -> None:
+    file = str(tmp_path / "m.db")
+    with Memory(file, tenant="acme") as memory:
+        chat = memory.session(user="ada", agent="tutor", id="s-1")
+
+        assert repr(memory) == f"Memory({file!r}, tenant='acme')"
+        assert repr(memory.tenant("other")) == f"Memory({file!r}, tenant='other')"
+        assert repr(chat) == "Chat(user='ada', agent='tutor', session='s-1')"
+    assert repr(AsyncMemory(":memory:")) == "AsyncMemory(':memory:', tenant='default')"
+    assert repr(connect("http://127.0.0.1:1", key="mk_x")) == "Client('http://127.0.0.1:1')"
 
 
 def test_forgetting_everything_has_to_be_said(memory: Memory) -> None:

@@ -95,10 +95,10 @@ def _show(report: Audit, texts: dict[str, str], shown: list[Finding]) -> None:
     }
     console.print(render.table(KINDS, columns))
     share = f"{report.clean} ({report.clean / (report.memories + report.facts):.1%})"
-    counts = f"{report.memories} memories, {report.facts} facts; "
-    line = Text.assemble(counts, (share, "bold"), " clean")
+    counts = ", ".join(map(render.counted, (report.memories, report.facts), ("memories", "facts")))
+    line = Text.assemble(counts, "; ", (share, "bold"), " clean")
     if report.uncompared:
-        line.append(f"; {report.uncompared} possible duplicates were not compared", style="yellow")
+        line.append(f"; possible duplicates not compared: {report.uncompared:,}", style="yellow")
     console.print(line)
     for finding in shown:
         evidence = f" ({', '.join(finding.evidence)})" if finding.evidence else ""

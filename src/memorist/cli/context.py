@@ -192,7 +192,7 @@ def _remarks(receipt: Receipt, *, kept: bool) -> Iterator[str]:
         reason = f", {made.fell_back}" if made.fell_back else ""
         yield (
             f"a summary of {made.tokens_after:,} tokens stands for {made.tokens_before:,}, those "
-            f"of {len(made.message_ids):,} messages ({made.made_by}{reason})"
+            f"of {render.counted(len(made.message_ids), 'messages')} ({made.made_by}{reason})"
             + ("" if kept else "; it is not kept")
         )
     # "total" is that of the recall, of which the channels before it are parts.

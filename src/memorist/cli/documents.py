@@ -158,7 +158,8 @@ def notes(
     if as_json:
         print_json(saved or note)
     elif saved is not None:
-        console.print(f"the notes are at version {saved.version}, {len(saved.text)} characters")
+        size = render.counted(len(saved.text), "characters")
+        console.print(f"the notes are at version {saved.version}, {size}")
     elif note is None or not note.text:
         render.remark("no notes")
     else:

@@ -47,8 +47,8 @@ def export(
         render.print_json({"users": users, "records": counts, "bytes": size})
         return
     said, others = counts["message"], counts.total() - counts["message"]
-    line = f"exported {said:,} messages and {others:,} other records, {size:,} bytes"
-    render.console.print(line, highlight=False)
+    records = render.counted(said, "messages"), render.counted(others, "other records")
+    render.console.print(f"exported {' and '.join(records)}, {size:,} bytes", highlight=False)
 
 
 def promote(
@@ -79,12 +79,12 @@ def promote(
     if as_json:
         render.print_json(counts)
     else:
-        line = f"copied {counts['copied']:,} users, {counts['same']:,} were the same"
-        render.console.print(line, highlight=False)
+        copied = render.counted(counts["copied"], "users")
+        render.console.print(f"copied {copied}; the same: {counts['same']:,}", highlight=False)
     if counts["differs"]:
         render.remark(
-            f"{counts['differs']:,} users differ: they were written to meanwhile, or the target "
-            "has something of its own; run it again, or copy them anew with --replace",
+            f"users that differ: {counts['differs']:,}; they were written to meanwhile, or the "
+            "target has something of its own; run it again, or copy them anew with --replace",
             "yellow",
         )
         raise typer.Exit(1)

@@ -210,7 +210,7 @@ def forget(
     if as_json:
         render.print_json({"counts": forgotten.counts, "residue": forgotten.residue})
         return
-    counts = ", ".join(f"{count} {name}" for name, count in forgotten.counts.items() if count)
+    counts = ", ".join(render.counted(count, it) for it, count in forgotten.counts.items() if count)
     console.print(Text(f"forgot {counts}" if counts else "there was nothing to forget"))
     if forgotten.residue:
         render.warn(forgotten.residue)

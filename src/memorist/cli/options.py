@@ -145,7 +145,7 @@ def catch_up(memory: Memory, user: str) -> None:
     while _waiting(memory, user) and memory.jobs.catch_up(0.1) and time.monotonic() < until:
         pass
     if left := _waiting(memory, user):
-        remark(f"{left} jobs wait to be processed; `memorist worker --once` does them")
+        remark(f"jobs that wait to be processed: {left:,}; `memorist worker --once` does them")
 
 
 def _waiting(memory: Memory, user: str) -> int:

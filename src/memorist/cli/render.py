@@ -144,6 +144,12 @@ def day(at: datetime | None) -> str:
     return at.astimezone().strftime("%Y-%m-%d") if at else ""
 
 
+def counted(count: int, things: str) -> str:
+    """So many things, named in the plural: "1 memory", "1,204 memories"."""
+    one = f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
+    return f"{count:,} {one if count == 1 else things}"
+
+
 def short_id(id_: str) -> str:
     """The end of an id, which tells it from others."""
     return f"…{id_[-SHORT_ID_CHARS:]}" if len(id_) > SHORT_ID_CHARS else id_

@@ -222,7 +222,7 @@ def _stale(items: Sequence[MemoryItem], now: datetime) -> Iterator[Finding]:
     for item in items:
         reason, since = _why_stale(item, now)
         if reason:
-            evidence = [f"{since.days} days"] if since >= timedelta(days=1) else []
+            evidence = [f"{since.days} day{'s' * (since.days > 1)}"] if since.days > 0 else []
             yield _finding("stale", [item.id], reason, *evidence)
 
 

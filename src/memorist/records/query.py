@@ -116,8 +116,6 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.question, str):
             raise InvalidError(f"question must be a string, got {type(self.question).__name__}")
-        if not isinstance(self.limit, int):
-            raise InvalidError(f"limit must be a whole number, got {type(self.limit).__name__}")
         check_score(self.min_score)
 
 

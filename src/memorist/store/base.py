@@ -137,6 +137,7 @@ class Store:
     """A database of memories; see the module."""
 
     kind = ""  # sqlite or postgres
+    place = ""  # the file, or the database's URL without its password
 
     def __init__(
         self,

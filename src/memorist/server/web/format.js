@@ -29,7 +29,8 @@ export const number = (value) =>
     .toString()
     .replace(/\B(?=(\d{3})+$)/g, "\u2009");
 export const count = ({ count, more }) => number(count) + (more ? "+" : "");
-export const plural = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
+export const plural = (value, noun, many = `${noun}s`) =>
+  `${number(value)} ${value === 1 ? noun : many}`;
 export const percent = (share) =>
   `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)}\u2009%`;
 export const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : number(value)}\u2009ms`;

@@ -73,7 +73,7 @@ const introLine = (receipt) => {
 export function receiptLine(receipt) {
   const took = receipt.timings_ms.context ?? receipt.timings_ms.total;
   const quoted = part(receipt, "memories").ids.length;
-  const words = [quoted === 1 ? "1 memory" : `${number(quoted)} memories`];
+  const words = [plural(quoted, "memory", "memories")];
   words.push(plural(receipt.used, "token"));
   if (took !== undefined) words.push(`${number(took)} ms`);
   return words.join(", ");

@@ -44,6 +44,13 @@ def defaults(url: str) -> dict[str, Any]:
     return {name: value for name, value in {**DEFAULTS, **several}.items() if name not in own}
 
 
+def place_of(url: str) -> str:
+    """The database that a URL names, and the user; nothing secret."""
+    own = {"user": "", "host": "", "port": "", "dbname": "", **conninfo_to_dict(url)}
+    user, port = own["user"] and f"{own['user']}@", own["port"] and f":{own['port']}"
+    return f"postgresql://{user}{own['host']}{port}/{own['dbname']}"
+
+
 Parsed = tuple[bytes, tuple[int, ...]]
 """A statement that the server parses: its SQL, and the types of its values."""
 MAX_PARSED = 200  # of a connection

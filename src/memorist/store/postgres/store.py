@@ -25,7 +25,7 @@ from memorist.store.base import Store
 from memorist.store.engine import Db, LateError, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres import schema
-from memorist.store.postgres.connection import SentStatement, WatchedConnection, defaults
+from memorist.store.postgres.connection import SentStatement, WatchedConnection, defaults, place_of
 from memorist.store.postgres.db import QUERIES, RESIDUE, PostgresDb, pack, text_keys, view_keys
 
 T = TypeVar("T")
@@ -488,4 +488,5 @@ class PostgresStore(Store):
         max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         engine = PostgresEngine(url, max_connections, patience_seconds, pgvector)
+        self.place = place_of(url)
         super().__init__(engine, clock, max_message_bytes)

@@ -573,6 +573,7 @@ class SqliteStore(Store):
         max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self._file = SqliteEngine(os.fspath(path), durability, patience_seconds)
+        self.place = self._file.path
         super().__init__(self._file, clock, max_message_bytes)
 
     def backup(self, path: str | os.PathLike[str]) -> None:

@@ -43,7 +43,7 @@ function Findings({ agent }) {
     >${({ memories, facts, findings }) =>
       html`<p role="status">
           ${findings.length ? plural(findings.length, "finding") : "Nothing to mend"} in
-          ${number(memories)} memories and ${plural(facts, "fact")}.
+          ${plural(memories, "memory", "memories")} and ${plural(facts, "fact")}.
         </p>
         ${
           findings.length > 0 &&

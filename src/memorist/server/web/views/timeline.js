@@ -1,7 +1,7 @@
 // Timeline: sessions as bands, memories as marks on them, updates as arcs from old to new.
 
 import { api } from "../api.js";
-import { day as dayOf, exactTime, number } from "../format.js";
+import { day as dayOf, exactTime, plural } from "../format.js";
 import { useKeys } from "../keys.js";
 import { go } from "../route.js";
 import {
@@ -153,7 +153,7 @@ function Band({ all, agent, given, shown }) {
   const drag = useDrag((px) => width && pan(-px / width));
   const moment = range.to - range.from < SPANS[2][1] ? exactTime : dayOf;
   const inside = marks.filter((mark) => mark.time >= range.from && mark.time <= range.to).length;
-  const memories = inside === 1 ? "1 memory" : `${number(inside)} memories`;
+  const memories = plural(inside, "memory", "memories");
   const said = `${moment(range.from)} to ${moment(range.to)}: ${memories}${data.more ? ", the newest of more: zoom in" : ""}`;
   return html`<div class="toolbar">
       <div role="group" aria-label="Range" class="spans">
