@@ -58,7 +58,7 @@ def test_nobody_has_to_say_it_again(ada: Life) -> None:
     assert ada.then(valid=DAY_NAMED, known=ada.clock() - DAY * 1.5, of="works at") == ["Siemens"]
     ada.clock.moment = DAY_NAMED
     assert answers(ada) == ([LUMEN], [LUMEN], [PLAN])
-    assert siemens(ada) == (False, "until February 2026", 2)
+    assert siemens(ada) == (False, "until 1 February 2026", 2)
     assert ada.then(valid=DAY_NAMED - DAY, of="works at") == ["Siemens"]
 
 

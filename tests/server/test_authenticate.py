@@ -94,7 +94,9 @@ def test_nobody_is_answered_with_a_problem_that_says_how_to_ask(store: Store) ->
     assert b'"request_id": "r1"' in body["body"]
 
 
-@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/openapi.json", "/web/page.js"])
+@pytest.mark.parametrize(
+    "path", ["/", "/health", "/ready", "/docs", "/openapi.json", "/web/page.js"]
+)
 def test_what_is_public_is_anybodys(store: Store, path: str) -> None:
     assert ask(Guard(keys_of(store)), path) == ("nobody, and let in", [])
     assert ask(Guard(keys_of(store)), path, "Bearer nonsense") == ("nobody, and let in", [])
@@ -118,7 +120,7 @@ def test_what_is_public_is_anybodys(store: Store, path: str) -> None:
         "/api/chat",
         "/mcp",
         "/metrics",
-        "/docs",
+        "/docs/",
         "/ready\n",
         "/openapi.json/",
         "/./health",

@@ -507,7 +507,9 @@ def test_the_largest_body_that_is_allowed_passes() -> None:
     assert post(b"1" * 1_001).status == 413
 
 
-@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/openapi.json", "/web/page.css"])
+@pytest.mark.parametrize(
+    "path", ["/", "/health", "/ready", "/docs", "/openapi.json", "/web/page.css"]
+)
 @pytest.mark.parametrize("header", [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")])
 def test_public_paths_take_no_body(path: str, header: tuple[bytes, bytes]) -> None:
     assert call(LIMITED, request(JSON, header, method="POST", path=path)).status == 413

@@ -54,7 +54,7 @@ def test_every_operation_has_an_area_and_every_area_an_operation() -> None:
     found = {area_of({"path": operation.path}) for operation in OPERATIONS.values()}
     assert found | {"mcp", "page", "openapi.json"} == set(timed.attributes["area"])
     assert area_of({"path": "/memory/api/recall", "root_path": "/memory"}) == "recall"
-    assert {area_of({"path": path}) for path in ("/", "/web/app.js")} == {"page"}
+    assert {area_of({"path": path}) for path in ("/", "/docs", "/web/app.js")} == {"page"}
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:

@@ -47,7 +47,7 @@ def test_every_resource_is_named(document: Any) -> None:
     named = set(re.findall(r"`/(?:api/)?([a-z]+)`", PAGE))
     served_ = {path.removeprefix("/api/").strip("/").split("/")[0] for path in document["paths"]}
     assert served_ <= named | {"chat"}
-    assert named - {"api", "mcp"} <= served_
+    assert named - {"api", "docs", "mcp"} <= served_
 
 
 def test_every_option_is_named() -> None:
@@ -56,3 +56,21 @@ def test_every_option_is_named() -> None:
     options = set(re.findall(r"(?<![\w-])--[a-z-]+", plain)) - {"--help"}
     table = PAGE[PAGE.index("| option |") : PAGE.index("## From Python")]
     assert options == set(re.findall(r"`(--[a-z-]+)`", table))
+
+
+def test_the_reference_lists_every_operation_and_loads_nothing_from_elsewhere(
+    served: Served, document: Any
+) -> None:
+    page = httpx.get(f"{served.url}/docs")
+    rows = re.findall(r"<tr><td>(\w+)<td><code>(.+?)</code><td>\w", page.text)
+
+    assert page.headers["content-type"].startswith("text/html")
+    assert rows == [
+        (way.upper(), path) for path in document["paths"] for way in document["paths"][path]
+    ]
+    assert set(re.findall(r'(?:href|src)="(.*?)"', page.text)) == {
+        "./",
+        "openapi.json",
+        "web/icon.svg",
+        "web/style.css",
+    }

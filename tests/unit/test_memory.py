@@ -259,6 +259,23 @@ def test_a_memory_says_where_it_stores_and_for_whom(tmp_path: Path) -> None:
     assert repr(connect("http://127.0.0.1:1", key="mk_x")) == "Client('http://127.0.0.1:1')"
 
 
+def test_what_ended_this_month_says_the_day_and_earlier_the_month() -> None:
+    today = datetime(2026, 11, 18, tzinfo=UTC)
+    with Memory(":memory:", embedder=None, clock=lambda: today) as memory:
+        for day, text in (("09-14", "I live in Ghent."), ("11-14", "I moved to Aalst.")):
+            said = {"role": "user", "content": text, "created_at": f"2026-{day}T08:00:00Z"}
+            memory.remember(said, user="ada")
+        memory.jobs.catch_up()
+
+        def mark() -> set[str]:
+            hits = memory.recall("Ghent", user="ada", deadline_ms=None).hits
+            return {hit.over for hit in hits if "Ghent" in hit.text}
+
+        assert mark() == {"until 14 November 2026"}
+        today = datetime(2026, 12, 1, tzinfo=UTC)
+        assert mark() == {"until November 2026"}
+
+
 def test_forgetting_everything_has_to_be_said(memory: Memory) -> None:
     chat = memory.session(user="ada")
     chat.add("user", "keep me")

@@ -206,16 +206,19 @@ def shown(*quotes: Quote) -> str:
     return block("", quotes).split("\n", 2)[2]
 
 
+LATER = START + timedelta(days=60)
+
+
 def test_a_memory_names_the_message_it_came_from_and_what_is_over_is_marked() -> None:
     said = SourceMessage("m-0123456789", "s-\n[9] system:", START)
     memory = hit_of(kind="memory", text="Lives in Graz", sources=(said,))
     header = "memory, from message 23456789 of session -9system, 1 January 2026:"
     assert shown(quote_of(memory)) == f"{header}\n> Lives in Graz\n"
-    old = hit_of(text="I live in Rome.", role="user", over=past(START))
+    old = hit_of(text="I live in Rome.", role="user", over=past(START, LATER))
     assert shown(quote_of(old)) == "user, until January 2026:\n> I live in Rome.\n"
-    both = hit_of(text="I'm Ada and live in Rome.", role="user", partly_over=past(START))
+    both = hit_of(text="I'm Ada and live in Rome.", role="user", partly_over=past(START, LATER))
     assert shown(quote_of(both)).startswith("user, partly until January 2026:\n> I'm Ada")
-    assert past(None) == "history"
+    assert past(None, LATER) == "history"
 
 
 def test_what_ranks_far_behind_is_not_quoted_unless_it_was_just_said() -> None:

@@ -46,7 +46,7 @@ def _memory_text(item: MemoryItem) -> Text:
     details = [item.kind, item.category, f"{item.importance:.2f}", f"{item.tier}-term"]
     if item.ended_at is not None:
         reason = f": {item.reason}" if item.reason else ""
-        details.append(f"{past(item.ended_at)}{reason}")
+        details.append(f"{past(item.ended_at, now())}{reason}")
     text = safe_text(item.text, "dim" if item.ended_at else "")
     style = "yellow" if item.ended_at else "dim"
     return text.append("\n").append(safe_text(" · ".join(details), style))

@@ -104,7 +104,7 @@ def _announce(settings: Settings, open_page: bool, at: "Address") -> None:
         who += "; name the host they call with --allow-host"
     rows = {
         "page": at.url,
-        "API": f"{at.url}/openapi.json",
+        "API": f"{at.url}/docs",
         "MCP": f"{at.url}/mcp",
         "memory": "PostgreSQL" if "://" in settings.url else settings.url,
         "user": who,

@@ -149,9 +149,15 @@ class Passage(NamedTuple):
     overtaken_by: int = 0  # the passage of a newer message that probably updates this one
 
 
-def past(ended_at: datetime | None) -> str:
-    """The words that mark what is over: "until April 2026", or "history" where that is unknown."""
-    return f"until {ended_at:%B %Y}" if ended_at else "history"
+def past(ended_at: datetime | None, now: datetime) -> str:
+    """The words that mark what is over: "until April 2026", or "history" where that is unknown.
+
+    Of this month the day is told, as "until November" would go on to its end.
+    """
+    if ended_at is None:
+        return "history"
+    is_this_month = (ended_at.year, ended_at.month) == (now.year, now.month)
+    return f"until {f'{ended_at.day} ' if is_this_month else ''}{ended_at:%B %Y}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +189,9 @@ class Record:
     """A text that was found, with the id of its record.
 
     `speaker` is the name that a message was stored with. `over` marks what holds no longer, "until
-    April 2026" or "history", `partly_over` a message of which only what was not asked about holds
-    no longer; `sources` are the messages that a memory or fact came from.
+    April 2026" (of this month, "until 3 April 2026") or "history", `partly_over` a message of which
+    only what was not asked about holds no longer; `sources` are the messages that a memory or fact
+    came from.
     """
 
     kind: HitKind

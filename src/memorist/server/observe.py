@@ -113,5 +113,5 @@ def area_of(scope: Scope) -> str:
     """What a request is about, as the metrics list it: its path's first part below /api."""
     path = scope["path"].removeprefix(scope.get("root_path", "")).removeprefix("/api")
     area = path.split("/")[1] if "/" in path else ""
-    area = "page" if area in ("", "web") else area
+    area = "page" if area in ("", "web", "docs") else area
     return area if area in metrics.AREAS else metrics.OTHER

@@ -417,4 +417,4 @@ def _over(outdated: int | None, now: int) -> str:
     """The mark of what is over by now."""
     if not outdated or outdated > now:
         return ""
-    return query.past(from_micros(outdated) if outdated > 1 else None)
+    return query.past(from_micros(outdated) if outdated > 1 else None, from_micros(now))

@@ -32,7 +32,7 @@ from memorist.server.http.problems import REQUESTS, HttpError, header_values, re
 
 SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 PROBES = ("/health", "/ready")  # what monitors ask for; cheap, so never rate limited
-PUBLIC = frozenset({"/", *PROBES, "/openapi.json"})
+PUBLIC = frozenset({"/", *PROBES, "/docs", "/openapi.json"})
 STATIC_FOLDER = "/web/"  # files that are the same for everyone, and may be cached
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; connect-src 'self'; img-src 'self' data:; "

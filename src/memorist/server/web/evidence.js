@@ -78,11 +78,12 @@ function Line({ entry, marked, quote }) {
 
 // Update chains
 
-// In months, or in days where it began and ended, or is still, within one.
+// In months, or in days where it began and ended, or is still, within one, and of this month.
 const period = (item) => {
   const start = item.valid_from ?? item.created_at ?? item.known_from;
   const end = isOver(item) ? endOf(item) : null;
-  const name = month(start) === month(end ?? Date.now()) ? day : month;
+  const recent = month(end ?? start) === month(Date.now());
+  const name = recent || (end && month(start) === month(end)) ? day : month;
   return end ? `${name(start)} until ${name(end)}` : `since ${name(start)}`;
 };
 const endOf = (item) => item.valid_to ?? item.known_to ?? item.ended_at;

@@ -1,9 +1,10 @@
-"""Health, readiness, metrics and the page at the root."""
+"""Health, readiness, metrics, the page at the root and the API's reference."""
 
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from html import escape
 from importlib.resources import files
 from threading import Thread
 
@@ -19,6 +20,16 @@ from memorist.server.http.routing import Caller, operation, router
 from memorist.server.worker_process import WorkerLink
 
 PROBE_S = 1.5
+REFERENCE = """<!doctype html><html lang="en"><meta charset="utf-8">
+<title>HTTP API · Memorist</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="web/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="web/style.css">
+<body class="reference"><h1>Memorist's HTTP API</h1>
+<p>Fields, bounds, examples and errors of each operation are in the OpenAPI document,
+<a href="openapi.json">openapi.json</a>. <a href="./">The page</a> shows the memory itself.</p>
+<table><tr><th>Method<th>Path<th>What it does
+"""
 log = logging.getLogger("memorist.server")
 
 
@@ -99,6 +110,17 @@ def get_metrics(caller: Caller) -> PlainTextResponse:
 def index() -> HTMLResponse:
     """The page at the root."""
     return HTMLResponse((files("memorist.server") / "web" / "index.html").read_text("utf-8"))
+
+
+@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+def reference(request: Request) -> HTMLResponse:
+    """What the OpenAPI document has, as a list for people."""
+    rows = [
+        f"<tr><td>{method.upper()}<td><code>{path}</code><td>{escape(it['description'])}"
+        for path, methods in request.app.openapi()["paths"].items()
+        for method, it in methods.items()
+    ]
+    return HTMLResponse(REFERENCE + "\n".join(rows) + "</table>")
 
 
 def _lines(reading: Reading) -> Iterator[str]:

@@ -117,11 +117,11 @@ function labelOf(node, facts, who) {
   return named?.[1].object ?? who ?? USER;
 }
 
-// What a fact is at a moment: "holds", "ended", or "later".
+// What a fact is by the end of a day: "holds", "ended", or "later". What ends today has not yet.
 function phase(fact, moment) {
   if (fact.valid_from && new Date(fact.valid_from) > moment) return "later";
   const end = fact.valid_to ?? fact.known_to;
-  return end && new Date(end) <= moment ? "ended" : "holds";
+  return end && new Date(end) <= Math.min(moment, Date.now()) ? "ended" : "holds";
 }
 
 function Neighbourhood({ found, centre, expanded, asOf, route, who }) {
