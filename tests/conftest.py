@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from memorist import Memory
 from memorist.store.postgres.store import PostgresStore
+from tests.support import forked
 from tests.support.postgres import Server, start_server
 
 _numbers = itertools.count(1)
@@ -38,6 +39,11 @@ LONG = (
     "tests/crash/",
     "tests/conformance/",
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None):  # this one starts those that run the tests
+        forked.share()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

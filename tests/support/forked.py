@@ -2,7 +2,8 @@
 
 A new Python imports for half a second of processor time, a server's for two, which is more than
 most tests spend on what they are about. `main` is what the one runs from which all are forked. It
-has no threads, and imports what is asked for when it is first asked for it.
+has no threads, and imports what is asked for when it is first asked for it. Where several processes
+run tests, `share` lets them have the same one.
 
 `run` is the command `memorist`, in such a process of its own each time. `command_line` is for
 programs that start processes themselves: what they start is small, and has one forked.
@@ -39,6 +40,7 @@ AT_WORK = ("context.builder", "lifecycle.worker", "store.bm25", "store.vectors")
 # Look at the environment when they are imported, so each process imports its own.
 NOT_SHARED = ("memorist.cli", "typer.rich_utils")
 PID_FILE = "FORKED_PID_FILE"  # a variable: where to write the id of a process of `command_line`
+SHARED = "FORKED_FROM"  # a variable: the folder of those that are shared
 STARTER = f"""
 import json, os, signal, socket, sys
 told, tell = os.pipe()
@@ -79,7 +81,7 @@ def run(folder: Path, arguments: list[str], said: bytes, environment: dict[str, 
 def command_line(module: str, *arguments: str, ready: Sequence[str] = ()) -> list[str]:
     """What to start for `python -m MODULE ARGUMENTS`; the words are those of `Forked`."""
     order = json.dumps([module, arguments, ready])
-    return [sys.executable, "-ISc", STARTER, _parent(False)[1], order]
+    return [sys.executable, "-ISc", STARTER, _parent(False), order]
 
 
 class Forked:
@@ -112,7 +114,9 @@ class Forked:
         words = [str(it) for it in arguments]
         order = [module, words, list(ready), str(folder), environment, session]
         with _turn:
-            orders, _ = _parent(strict)
+            path = _parent(strict)
+        with socket.socket(socket.AF_UNIX) as orders:
+            orders.connect(path)
             socket.send_fds(orders, [json.dumps(order).encode()], [given, said, stderr, told])
             self.pid = int(orders.recv(99))
         for number in (given, said, told):
@@ -161,76 +165,95 @@ class Forked:
         return b"".join(parts), None
 
 
+def share() -> None:
+    """Let all processes started from now on fork from the same two, begun when first asked."""
+    folder = _folder()
+    for strict in (False, True):
+        asked = functools.partial(_when_asked, _listen(folder, strict), strict)
+        threading.Thread(target=asked, daemon=True).start()
+    os.environ[SHARED] = folder
+
+
+def _when_asked(listening: socket.socket, strict: bool) -> None:
+    select.select([listening], [], [])
+    _start(listening, strict)
+
+
 @functools.cache
-def _parent(strict: bool) -> tuple[socket.socket, str]:
-    """The process to fork from: a connection to it, and where it takes others'."""
-    ours, its = socket.socketpair()
+def _parent(strict: bool) -> str:
+    """Where the process to fork from takes orders."""
+    if not (folder := os.environ.get(SHARED)):
+        _start(_listen(folder := _folder(), strict), strict)
+    return _path(folder, strict)
+
+
+def _folder() -> str:
     folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
+def _path(folder: str, strict: bool) -> str:
+    return f"{folder}/{'strict' if strict else 'lenient'}"
+
+
+def _listen(folder: str, strict: bool) -> socket.socket:
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(path := f"{folder.name}/orders")
+    listening.bind(_path(folder, strict))
     listening.listen()
+    return listening
+
+
+def _start(listening: socket.socket, strict: bool) -> None:
+    """Start the process to fork from; it ends with this one."""
     command = [
         sys.executable,
         *(["-W", "error"] if strict else []),
         "-c",
         f"from {__name__} import main; main({listening.fileno()})",
     ]
-    with its, listening:
-        files = [listening.fileno()]
-        parent = subprocess.Popen(command, cwd=ROOT, stdin=its.fileno(), pass_fds=files)
-
-    def end() -> None:
-        ours.close()
-        parent.wait()
-        folder.cleanup()
-
-    atexit.register(end)
-    return ours, path
+    with listening:
+        files, pipe = [listening.fileno()], subprocess.PIPE
+        parent = subprocess.Popen(command, cwd=ROOT, stdin=pipe, pass_fds=files)
+    atexit.register(parent.communicate)
 
 
 def main(listening: int) -> None:
-    """Fork a process for each order on the standard input, or of who connects; tell its id, and
-    later how it ended.
+    """Fork a process for each order of who connects; tell its id, and later how it ended. End when
+    the standard input does.
     """
     _warm_up()
-    orders, others = socket.socket(fileno=os.dup(0)), socket.socket(fileno=listening)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     waiting: dict[int, int] = {}
-    while True:
-        ready = select.select([orders.fileno(), others.fileno(), woken], [], [])[0]
-        if woken in ready:
-            os.read(woken, MOST)
-            _tell_of_the_dead(waiting)
-        for source in [it for it in (orders, others) if it.fileno() in ready]:
-            asking = source if source is orders else source.accept()[0]
-            order, files, *_ = socket.recv_fds(asking, MOST, 4)
-            if not order and asking is orders:
-                return
-            if not order:
-                asking.close()
+    with socket.socket(fileno=listening) as orders:
+        while 0 not in (ready := select.select([0, listening, woken], [], [])[0]):
+            if woken in ready:
+                os.read(woken, MOST)
+                _tell_of_the_dead(waiting)
+            if listening not in ready:
                 continue
-            module, arguments, first, folder, environment, session = json.loads(order)
-            for name in first or [module]:
-                import_module(name)
-            gc.freeze()  # or each child would go through all that is imported, at its end
-            if not (child := os.fork()):
-                for file in (orders.detach(), others.detach(), woken, wake):
+            with orders.accept()[0] as asking:
+                order, files, *_ = socket.recv_fds(asking, MOST, 4)
+                if not order:
+                    continue
+                module, arguments, first, folder, environment, session = json.loads(order)
+                for name in first or [module]:
+                    import_module(name)
+                gc.freeze()  # or each child would go through all that is imported, at its end
+                if not (child := os.fork()):
+                    for file in (orders.detach(), asking.detach(), woken, wake):
+                        os.close(file)
+                    _begin(files, folder, environment, session)
+                    _run(module, arguments)
+                    return
+                waiting[child] = files.pop()
+                for file in files:
                     os.close(file)
-                if asking is not orders:
-                    asking.close()
-                _begin(files, folder, environment, session)
-                _run(module, arguments)
-                return
-            waiting[child] = files.pop()
-            for file in files:
-                os.close(file)
-            with suppress(BrokenPipeError):  # whoever asked is gone
-                asking.send(str(child).encode())
-            if asking is not orders:
-                asking.close()
+                with suppress(BrokenPipeError):  # whoever asked is gone
+                    asking.send(str(child).encode())
 
 
 def _run(module: str, arguments: list[str]) -> None:
