@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.conftest import Open
@@ -86,6 +87,33 @@ def test_the_graph_goes_through_time_and_to_the_evidence(demo: Served, open_page
     expect(berlin).to_be_focused()
     page.keyboard.press("ArrowUp")
     expect(graph.get_by_role("button", name="Berlin: expand it")).to_be_focused()
+
+
+OVERLAPS = """() => {
+  const shown = [...document.querySelectorAll(".canvas text")].filter((it) => it.checkVisibility());
+  const boxes = shown.map((it) => [it.textContent, it.getBoundingClientRect()]);
+  const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
+  return boxes.flatMap(([name, a], i) => boxes.slice(i + 1)
+    .filter(([, b]) => meet(a, b)).map(([other]) => `${name} / ${other}`));
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_words_of_the_graph_lie_over_others(demo: Served, open_page: Open, width: int) -> None:
+    page = open_page(demo.url, "graph", width=width)
+    words = page.locator(".canvas text:visible")
+    expect(page.locator(".node.middle text")).to_have_text("Ada")
+    assert page.evaluate(OVERLAPS) == []
+
+    # Where there is no room for a word, zooming in makes some, and coming near shows it.
+    before = words.count()
+    for _ in range(4):
+        page.keyboard.press("+")
+    assert page.evaluate(OVERLAPS) == []
+    assert words.count() >= before
+    page.locator(".node").nth(1).focus()
+    expect(page.locator(".node").nth(1).locator("text")).to_be_visible()
 
 
 def test_the_graph_as_a_list_and_of_nothing(demo: Served, open_page: Open) -> None:

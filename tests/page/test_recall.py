@@ -91,6 +91,31 @@ def test_why_not(demo: Served, open_page: Open) -> None:
     expect(shown.locator(".statement")).to_contain_text("I moved to Berlin")
 
 
+def test_search_shows_what_it_finds_as_one_types(demo: Served, open_page: Open) -> None:
+    page = open_page(demo.url, "memories")
+    search = page.get_by_role("combobox", name="Search anything")
+    expect(search).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("pean")
+    found = page.get_by_role("listbox", name="Found").get_by_role("option")
+    expect(found.first).to_contain_text("peanuts")
+    expect(page.get_by_text("asks the memory, which also looks")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(found.first).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("peanuts")
+    expect(found).to_have_count(0)
+
+    # Esc closes what was found and leaves the rest; a question is asked by Enter.
+    search.fill("where does Ada live")
+    expect(page.get_by_text("asks the memory, which also looks")).to_be_visible()
+    search.press("Escape")
+    expect(page.get_by_text("asks the memory, which also looks")).to_have_count(0)
+    expect(page.get_by_role("complementary", name="Inspector")).to_be_visible()
+    search.press("Enter")
+    expect(page.get_by_label("Question")).to_have_value("where does Ada live")
+
+
 def test_by_keyboard_alone(demo: Served, open_page: Open) -> None:
     page = open_page(demo.url, "recall?deadline=none")
     expect(page.get_by_label("Question")).to_be_visible()

@@ -4,6 +4,7 @@ import { api, forgetKey, setKey } from "./api.js";
 import { Inspector } from "./inspector.js";
 import { SHORTCUTS, useKeys } from "./keys.js";
 import { go, href, useRoute } from "./route.js";
+import { Search } from "./search.js";
 import {
   Caller,
   Dialog,
@@ -63,22 +64,7 @@ function TopBar({ me, route, search }) {
       ><img src="/web/icon.svg" alt="" width="20" height="20" />Memorist</a
     >
     <${Whose} me=${me} route=${route} />
-    <form
-      role="search"
-      onSubmit=${(event) => {
-        event.preventDefault();
-        go({ view: "recall", question: search.current.value });
-      }}
-    >
-      <input
-        ref=${search}
-        type="search"
-        placeholder="Search"
-        aria-label="Search anything"
-        aria-keyshortcuts="/"
-        autocomplete="off"
-      /><kbd aria-hidden="true">/</kbd>
-    </form>
+    <${Search} input=${search} user=${route.query.user ?? me.user} agent=${route.query.agent} />
     <${Theme} />
   </header>`;
 }

@@ -6,9 +6,13 @@ import { useKeys } from "../keys.js";
 import { href } from "../route.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
 
-const LONGEST = innerWidth < 640 ? 18 : 26;
+const LONGEST = innerWidth < 640 ? 14 : 26;
 const CROWD = 80; // of more facts than that, predicates are shown when one comes near
+const ALONG = [0.5, 0.58, 0.42, 0.66, 0.34, 0.74]; // where on its curve a predicate may stand
 const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
+// How large words are in the drawing, so that they stay legible and zooming in makes room for more.
+const lettersAt = (scale) =>
+  Math.round(10 * Math.min(1.7, Math.max(0.95 / scale, Math.min(1, 1.25 / scale)))) / 10;
 const radius = (node, middle) => (middle ? 12 : node.facts > 1 ? 8 : 6);
 
 export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, onCentre }) {
@@ -79,11 +83,14 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
     k: () => walk(-1),
     c: () => onCentre(nodes.find((node) => node.key === active) ?? nodes[0]),
   });
-  // Zooming moves the drawing as a whole: nothing in it is made anew.
+  // Zooming moves the drawing as a whole; words are placed anew where they change their size.
+  const letters = now && lettersAt(now.scale);
   const drawn = useMemo(
     () =>
-      html`<${Drawn} ...${{ nodes, edges, spots, known, selected, active, setActive, onOpen }} />`,
-    [nodes, edges, spots, selected, active],
+      html`<${Drawn}
+        ...${{ nodes, edges, spots, letters, known, selected, active, setActive, onOpen }}
+      />`,
+    [nodes, edges, spots, letters, selected, active],
   );
   const crowded = now && now.scale < (edges.length > CROWD ? 1 : 0.55);
   return html`<div class="canvas" ref=${box}>
@@ -111,7 +118,7 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
         </defs>
         <g
           class=${crowded ? "far" : ""}
-          style=${{ "--letters": Math.min(1.7, Math.max(1, 0.95 / now.scale)) }}
+          style=${{ "--letters": letters }}
           transform=${`translate(${now.x} ${now.y}) scale(${now.scale})`}
         >
           ${drawn}
@@ -133,9 +140,11 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
   </div>`;
 }
 
-function Drawn({ nodes, edges, spots, known, selected, active, setActive, onOpen }) {
+function Drawn({ nodes, edges, spots, letters, known, selected, active, setActive, onOpen }) {
   const byKey = new Map(nodes.map((node, i) => [node.key, { ...node, r: radius(node, i === 0) }]));
-  const curves = lettered(fanned(edges), spots, byKey);
+  const take = room(byKey, spots, letters);
+  const names = named(byKey, spots, letters, take);
+  const curves = lettered(fanned(edges), spots, byKey, letters, take);
   return html`${curves.map((edge) => html`<${Edge} key=${edge.fact.id} ...${edge} selected=${selected} />`)}
   ${nodes.map(
     (node, i) =>
@@ -144,6 +153,7 @@ function Drawn({ nodes, edges, spots, known, selected, active, setActive, onOpen
         node=${node}
         at=${spots.get(node.key)}
         r=${byKey.get(node.key).r}
+        name=${names.get(node.key)}
         middle=${i === 0}
         known=${known.has(node.name.trim().toLowerCase())}
         active=${node.key === active}
@@ -153,7 +163,7 @@ function Drawn({ nodes, edges, spots, known, selected, active, setActive, onOpen
   )}`;
 }
 
-function Node({ node, at, r, middle, known, active, onFocus, onOpen }) {
+function Node({ node, at, r, name, middle, known, active, onFocus, onOpen }) {
   const act = (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
@@ -174,7 +184,9 @@ function Node({ node, at, r, middle, known, active, onFocus, onOpen }) {
     <title>${node.label}</title>
     <circle class="halo" r=${r + 6} />
     <circle r=${r} />
-    <text y=${at.y < -1 ? -r - 6 : r + 14}>${cut(node.label)}</text>
+    <text class=${name.free ? "" : "covered"} x=${name.x - at.x} y=${name.y - at.y}
+      >${cut(node.label)}</text
+    >
   </g>`;
 }
 
@@ -192,7 +204,9 @@ function Edge({ fact, phase, path, letters, selected }) {
     <title>${said + until}</title>
     <path class="reach" d=${path} />
     <path class="line" d=${path} marker-end="url(#arrow)" />
-    <text x=${letters.x} y=${letters.y}>${fact.predicate}</text>
+    <text class=${letters.free ? "" : "covered"} x=${letters.x} y=${letters.y}
+      >${fact.predicate}</text
+    >
   </a>`;
 }
 
@@ -211,23 +225,44 @@ function curve({ from, to, bend }, spots, nodes) {
   return { path, at: (t) => ({ x: point(t, "x"), y: point(t, "y") }) };
 }
 
-// Each fact with its curve and the place of its predicate: in the middle, or beside it where that
-// is over other words. A name is written on its entity.
-function lettered(edges, spots, nodes) {
-  const words = [...nodes.values()].map(({ key, label, r }) => {
+// Words have room where neither an entity nor another word is. What is returned takes the first of
+// several places that is free; words without one are shown when one comes near, or zooms in.
+function room(nodes, spots, letters) {
+  const taken = [...nodes.values()].map(({ key, r }) => ({ ...spots.get(key), half: r, tall: r }));
+  const tall = 6.5 * letters;
+  return (places, half) => {
+    const isFree = ({ x, y }) =>
+      taken.every(
+        (it) => Math.abs(it.x - x) > it.half + half || Math.abs(it.y - y) > it.tall + tall,
+      );
+    const free = places.find(isFree);
+    if (free) taken.push({ ...free, half, tall });
+    return { ...(free ?? places[0]), free: Boolean(free) };
+  };
+}
+
+// The place of each name: on the outer side of its entity, on the inner one, or beside it, the
+// middle first. Those with the most facts choose first.
+function named(nodes, spots, letters, take) {
+  const order = [...nodes.values()].sort((a, b) => b.r - a.r || b.facts - a.facts);
+  const place = ({ key, label, r }) => {
     const { x, y } = spots.get(key);
-    return { x, y: y < -1 ? y - r - 10 : y + r + 10, half: cut(label).length * 3.6 };
-  });
-  const free = ({ x, y }, half) =>
-    words.every((it) => Math.abs(it.x - x) > it.half + half || Math.abs(it.y - y) > 15);
+    const half = cut(label).length * 3.3 * letters;
+    const [up, down] = [-r - 3 - 7 * letters, r + 3 + 7 * letters].map((dy) => ({ x, y: y + dy }));
+    const beside = [-1, 1].map((way) => ({ x: x + way * (x < 0 ? -1 : 1) * (r + 4 + half), y }));
+    return take([...(y < -1 ? [up, down] : [down, up]), ...beside], half);
+  };
+  return new Map(order.map((node) => [node.key, place(node)]));
+}
+
+// Each fact with its curve and the place of its predicate, near the middle of it.
+function lettered(edges, spots, nodes, letters, take) {
   return edges
     .filter(({ from, to }) => from !== to)
     .map((edge) => {
       const { path, at } = curve(edge, spots, nodes);
-      const half = edge.fact.predicate.length * 3.3;
-      const t = [0.5, 0.58, 0.42, 0.66, 0.34, 0.74].find((it) => free(at(it), half)) ?? 0.5;
-      words.push({ ...at(t), half });
-      return { ...edge, path, letters: at(t) };
+      const half = edge.fact.predicate.length * 2.9 * letters;
+      return { ...edge, path, letters: take(ALONG.map(at), half) };
     });
 }
 

@@ -131,7 +131,7 @@ function Neighbourhood({ found, centre, expanded, asOf, route, who }) {
     const kept = before.current.centre === centre ? before.current.spots : new Map();
     const names = graph.nodes.map((node) => node.key);
     const pairs = graph.edges.map((edge) => [edge.from, edge.to]);
-    return place(names, pairs, kept, innerWidth < 640 ? 0.5 : 1.75);
+    return place(names, pairs, kept, innerWidth < 640 ? 0.6 : 1.75);
   }, [graph]);
   before.current = { centre, spots };
   const moment = new Date(asOf ? Date.parse(asOf) + DAY - 1 : Date.now() + DAY); // by whole days
