@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from memorist import Memory
-from tests.page.conftest import Open
+from tests.page.conftest import Open, local_server
 from tests.page.talking import talking
 from tests.support.demo import DemoClock
 from tests.support.http_server import Served
@@ -230,3 +230,14 @@ def test_earlier_messages_come_in_when_one_scrolls_up(tmp_path: Path, open_page:
             page.goto(f"{server.url}/#/chat?message={first.message.message_id}")
             page.reload()
             expect(turn(page, "You", "number 0.")).to_be_in_viewport()
+
+
+def test_looking_at_conversations_begins_none(tmp_path: Path, open_page: Open) -> None:
+    with Memory(tmp_path / "m.db", embedder=None) as memory, local_server(memory) as served:
+        for day in (1, 2):
+            said = {"role": "user", "content": f"Day {day}", "created_at": f"2026-05-0{day}T09:00Z"}
+            memory.remember(said, user="ada", agent="tutor", session=f"day-{day}")
+        page = open_page(served.url, "chat")
+
+        expect(page.get_by_role("log")).to_contain_text("Day 2")
+        assert [it.id for it in memory.sessions(user="ada")] == ["day-1", "day-2"]

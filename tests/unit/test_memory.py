@@ -239,6 +239,21 @@ def test_no_question_breaks_recall(memory: Memory, question: str) -> None:
     assert found.failed == {}
 
 
+def test_a_recall_after_warming_up_loads_nothing() -> None:
+    code = """if True:
+        import sys
+        from memorist import Memory
+        memory = Memory(":memory:", embedder=None, extraction=None)
+        memory.remember(["I lived in Ghent.", "I live in Aalst."], user="ada")
+        memory.warm_up()
+        before = set(sys.modules)
+        assert memory.recall("where do I live?", user="ada", deadline_ms=None).hits
+        print(sorted(sys.modules.keys() - before))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 @pytest.mark.parametrize("limit", [0, -1, 1.5, "3", None])
 def test_recall_refuses_a_limit_that_no_answer_can_have(memory: Memory, limit: Any) -> None:
     memory.remember("hello", user="ada")

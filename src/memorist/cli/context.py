@@ -72,6 +72,7 @@ def context(
         else:
             raise NotFoundError("this user has no such session with this agent; check --session")
         memory.jobs.catch_up(opt.CATCH_UP_SECONDS)  # what was just stored has no vector yet
+        memory.warm_up()  # so that the times it shows are those of a process that runs on
         made = memory.context(
             question,
             user=user,

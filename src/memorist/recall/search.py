@@ -14,6 +14,7 @@ from typing import Any
 
 from memorist import metrics
 from memorist.errors import MemoristError
+from memorist.language.likeness import Clause, content_stems
 from memorist.language.questions import (
     QUESTION_BYTES,
     asks_about_past,
@@ -21,7 +22,6 @@ from memorist.language.questions import (
     shorten_middle,
     speakers_asked_about,
 )
-from memorist.language.text import stem
 from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.recall import fusion
@@ -108,7 +108,8 @@ class Searcher:
         """Load modules and data, once in a process, so that no search's time is spent on it."""
         from memorist.store import bm25, vectors  # noqa: F401
 
-        stem("loads")
+        Clause.about(content_stems("load"), "It loads")
+        asks_about_past("load")
         _dates()
         self.synonyms_of("")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):

@@ -22,7 +22,7 @@ RETRY_AFTER_S = 1
 # What the framework itself refuses: codes and texts of ours in place of its own.
 FRAMEWORK_ERRORS = {
     400: ("bad_request", "the request cannot be read; is the body JSON, not nested too deeply?"),
-    404: ("not_found", "there is nothing at this address"),
+    404: ("not_found", "there is nothing at this address; /docs lists what there is"),
     405: ("method_not_allowed", "this address does not take this method"),
     408: ("too_slow", "the body came too slowly"),
     413: ("too_large", "the body is too large"),

@@ -6,15 +6,28 @@ import { useChanges, usePages, useRef, useState } from "./ui.js";
 const storageKey = (user, agent) => `chatSession_${user}_${agent}`;
 
 // The conversation with an agent: the one that the address names or that this browser keeps, if
-// the server confirms it; else the active one; else a new one. The browser keeps what it gets.
+// the server confirms it; else the active one, or the newest; else a new one. The browser keeps
+// what it gets.
 export async function resolveSession({ user, agent, wanted, begin = false }, options) {
   const key = storageKey(user, agent);
   const resolve = (id) =>
     api.post("sessions/resolve", { agent: agent || null, session_id: id, new: begin }, options);
-  let found = await resolve(wanted ?? localStorage.getItem(key));
+  const kept = wanted ?? localStorage.getItem(key);
+  let found = await resolve(kept ?? (begin ? null : await newest(agent, options)));
   if (wanted && !found.confirmed) found = await resolve(localStorage.getItem(key));
   localStorage.setItem(key, found.session_id);
   return found;
+}
+
+// Conversations to which a program gave ids of its own are active nowhere.
+async function newest(agent, options) {
+  try {
+    return (await api.get("sessions/active", { agent }, options)).scope.session;
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    const which = { agent, newest_first: true, limit: 1 };
+    return (await api.get("sessions", which, options)).items[0]?.scope.session ?? null;
+  }
 }
 
 // The agent to talk to, where the address names none: that of the conversation it names, the last
