@@ -46,14 +46,14 @@ TURN: list[BaseMessage] = [
 
 
 @pytest.fixture
-def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres_url) as connection:
+def connection(postgres_with_tables: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_with_tables) as connection:
         yield connection
 
 
 @pytest.fixture
-def memory(postgres_url: str) -> Iterator[Memory]:
-    with Memory(postgres_url, embedder=None, extraction=None) as memory:  # its jobs wait
+def memory(postgres_with_tables: str) -> Iterator[Memory]:
+    with Memory(postgres_with_tables, embedder=None, extraction=None) as memory:  # its jobs wait
         yield memory
 
 
@@ -335,9 +335,9 @@ def test_a_bound_role_writes_through_langchain_for_one_owner_only(
 
 
 def test_a_row_made_to_look_like_ours_is_still_read(
-    postgres_url: str, connection: psycopg.Connection[Any]
+    postgres_with_tables: str, connection: psycopg.Connection[Any]
 ) -> None:
-    with PostgresStore(postgres_url) as store:
+    with PostgresStore(postgres_with_tables) as store:
         scope = store.open_session(Scope(user="ada")).scope
         odd = [
             HumanMessage("a", additional_kwargs={"memorist": "not json"}),

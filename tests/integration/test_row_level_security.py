@@ -31,8 +31,8 @@ GUARDED = """
 
 
 @pytest.fixture
-def url(postgres_url: str) -> Iterator[str]:
-    with PostgresStore(postgres_url) as store:
+def url(postgres_with_tables: str) -> Iterator[str]:
+    with PostgresStore(postgres_with_tables) as store:
         for scope in (ALICE, BOB):
             store.append(scope, [Message("user", "secret", message_id="m", name="Al")])
             fact = Fact(scope=scope, subject="he", predicate="keeps", object="a secret")
@@ -61,9 +61,9 @@ def url(postgres_url: str) -> Iterator[str]:
             store.add_receipt(scope, turn)
             [passage, *_] = store.unembedded(scope, "e", limit=9)
             store.put_vectors(scope, "e", {passage: [1.0]})
-        with psycopg.connect(postgres_url) as connection:
+        with psycopg.connect(postgres_with_tables) as connection:
             connection.execute("SELECT code_vectors(owner, 'e', NULL) FROM vectors")
-        yield postgres_url
+        yield postgres_with_tables
 
 
 def _count(connection: psycopg.Connection[tuple[int]], table: str, owner: str | None) -> int:
@@ -236,20 +236,20 @@ def test_a_schema_named_after_the_login_is_found_by_the_working_role(postgres_ur
             connection.execute("SELECT * FROM postgres.not_ours")
 
 
-def test_a_wrong_password_or_database_is_said_at_once(postgres_url: str) -> None:
+def test_a_wrong_password_or_database_is_said_at_once(postgres_with_tables: str) -> None:
     started = time.monotonic()
     for wrong in ({"password": "wrong"}, {"dbname": "nowhere"}):
         with pytest.raises(StoreUnavailableError, match="no way to PostgreSQL"):
-            PostgresStore(psycopg.conninfo.make_conninfo(postgres_url, **wrong))
+            PostgresStore(psycopg.conninfo.make_conninfo(postgres_with_tables, **wrong))
     assert time.monotonic() - started < 10
     with pytest.raises(ConfigError):
         PostgresStore("postgresql://[")
 
 
 def test_what_is_appended_while_its_session_is_forgotten_is_there_or_gone_whole(
-    postgres_url: str,
+    postgres_with_tables: str,
 ) -> None:
-    with PostgresStore(postgres_url) as store, ThreadPoolExecutor(4) as threads:
+    with PostgresStore(postgres_with_tables) as store, ThreadPoolExecutor(4) as threads:
         for _ in range(20):
             store.append(ALICE, [Message("user", "first")])
             work = [threads.submit(store.append, ALICE, [Message("user", "x")]) for _ in range(3)]
@@ -258,6 +258,6 @@ def test_what_is_appended_while_its_session_is_forgotten_is_there_or_gone_whole(
                 one.result()
         left = len(store.history(ALICE))
         assert store.forget(ALICE.whole_user()).counts.get("messages", 0) == left
-    with psycopg.connect(postgres_url) as connection:
+    with psycopg.connect(postgres_with_tables) as connection:
         for table in ("chat_message_history", "passages", "passage_words", "jobs", "sessions"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table

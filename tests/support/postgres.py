@@ -18,9 +18,12 @@ PostgreSQL refuses to run as root, so root runs it as ``nobody``. Failures raise
 from __future__ import annotations
 
 import atexit
+import base64
 import contextlib
 import fcntl
 import functools
+import hashlib
+import hmac
 import os
 import platform
 import pwd
@@ -59,8 +62,10 @@ QUICK = """fsync = off
 full_page_writes = off
 max_wal_size = 128MB
 """
+SIDES = ("Client", "Server")
 ROOM = 4 << 30  # bytes that memory must have for clusters to go there
 NEW_DATABASE = "CREATE DATABASE {} TEMPLATE {} ENCODING UTF8 LC_COLLATE 'C' LC_CTYPE 'C'"
+BY_FILES = " STRATEGY FILE_COPY"  # half the work of the default; before PostgreSQL 15 the only way
 DISTANCE = "SELECT array_fill(1, '{64}')::vector <-> array_fill(2, '{64}')::vector"
 VECTOR_FILES = ("vector.control", "vector--*.sql", "vector.so", "vector.dylib")
 GUARD = """
@@ -252,7 +257,7 @@ def _launch(bindir: Path, vector: bool, durable: bool) -> Server:
     server = Server(url, vector, version, bindir, folder, _start_guard(folder))
     with contextlib.ExitStack() as undo:
         undo.callback(server.close)
-        (folder / "password").write_text(password)
+        (folder / "password").write_text(_verifier(password))
         if SERVER_USER:
             _run("chown", "-R", SERVER_USER, folder)
         paths = ("-D", folder / "data", "--pwfile", folder / "password")
@@ -275,6 +280,17 @@ def _start_guard(folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
+def _verifier(password: str) -> str:
+    """What a server keeps of a password, which is random: hashed once instead of 4,096 times, which
+    is half of what a connection costs.
+    """
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations=1)
+    client, server = (hmac.digest(salted, f"{it} Key".encode(), "sha256") for it in SIDES)
+    kept = (salt, hashlib.sha256(client).digest(), server)
+    return "SCRAM-SHA-256$1:{}${}:{}".format(*(base64.b64encode(it).decode() for it in kept))
+
+
 def _free_port() -> int:
     """A free port below those of outgoing connections, so that a restart finds it free."""
     while True:
@@ -291,7 +307,8 @@ def _name_in(url: str) -> str:
 def _create_database(url: str, name: str, template: str = "template0") -> str:
     names = sql.Identifier(name), sql.Identifier(template)
     with _connect(url) as connection:
-        connection.execute(sql.SQL(NEW_DATABASE).format(*names))
+        by_files = BY_FILES if connection.info.server_version >= 150000 else ""
+        connection.execute(sql.SQL(NEW_DATABASE + by_files).format(*names))
     return urlsplit(url)._replace(path=f"/{quote(name, safe='')}").geturl()
 
 
