@@ -182,7 +182,7 @@ def without_bytes(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def empty_recall(error: StoreUnavailableError) -> Recall:
     """What recall finds where the server does not answer: nothing, and the reason."""
     log.warning("recall found nothing: %s", error)
-    return Recall(hits=(), failed={"server": str(error)})
+    return Recall(hits=(), failed={"server": str(error)}, reason=str(error))
 
 
 class RemoteFacts(Facts):

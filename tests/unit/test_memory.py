@@ -239,6 +239,22 @@ def test_no_question_breaks_recall(memory: Memory, question: str) -> None:
     assert found.failed == {}
 
 
+@pytest.mark.parametrize("pair", [("user", "hello"), [("human", "hello"), ("ai", "hi")]])
+def test_a_pair_of_role_and_text_is_not_taken_for_two_messages(memory: Memory, pair: Any) -> None:
+    with pytest.raises(InvalidError, match="give a pair as a dict"):
+        memory.remember(pair, user="ada")
+
+    assert memory.remember(("hello", "user"), user="ada").added == 2
+
+
+def test_an_empty_recall_says_that_the_search_failed() -> None:
+    memory = Memory(":memory:", embedder=None)
+    memory.close()
+
+    found = memory.recall("hello", user="ada", deadline_ms=None)
+    assert found.reason == "the search failed: the store is closed"
+
+
 def test_a_recall_after_warming_up_loads_nothing() -> None:
     code = """if True:
         import sys

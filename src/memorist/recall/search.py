@@ -402,7 +402,9 @@ class RecallRun:
 
     def _why_empty(self) -> str:
         if self._late or self._failed:
-            return f"not searched in time: {', '.join([*self._late, *self._failed])}"
+            late = f"not searched in time: {', '.join(self._late)}" if self._late else ""
+            failed = f"the search failed: {', '.join(dict.fromkeys(self._failed.values()))}"
+            return "; ".join(filter(None, (late, failed if self._failed else "")))
         if self._best is None:
             return "nothing is remembered here"
         return (

@@ -294,7 +294,7 @@ class Batch(NamedTuple):
 
 def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
     """Messages, from one or several in any form that is accepted."""
-    if isinstance(given, Message | str | Mapping):
+    if isinstance(given, Message | str | Mapping) or _is_pair(given):
         given = [given]
     elif not isinstance(given, Iterable):
         kind = type(given).__name__
@@ -310,7 +310,14 @@ def _to_message(given: Any) -> Message:
         if ours and given.keys() <= Message.__dataclass_fields__.keys():
             return Message(**given)
         return Message.from_response_dict(dict(given))
+    if _is_pair(given):
+        raise InvalidError(f"give a pair as a dict: {{'role': {given[0]!r}, 'content': …}}")
     raise InvalidError("give messages, dicts with a role, or text")
+
+
+def _is_pair(given: Any) -> bool:
+    """Whether this is a role and a text, as other libraries take them, and not two messages."""
+    return isinstance(given, tuple) and len(given) == 2 and given[0] in (*ROLES, "human", "ai")
 
 
 def extract_action_from_message(message: Message) -> dict[str, Any] | None:
