@@ -522,3 +522,13 @@ def test_doctor_tells_which_model_is_set_and_what_it_cost(
     done = run("doctor")
     assert done.exit_code == 1
     assert "ConfigError" in done.stdout
+
+
+def test_long_passages_are_cut_in_the_table_and_whole_elsewhere(run: Run) -> None:
+    text = f"The bees {'buzz ' * 100}and sleep.\n"
+    worked(run("remember", text))
+
+    shown = " ".join(worked(run("recall", "bees")).split())
+    assert "buzz … words #1" in shown
+    assert "and sleep." in worked(run("recall", "bees", "--explain"))
+    assert json.loads(worked(run("recall", "bees", "--json")))[0]["text"] == text

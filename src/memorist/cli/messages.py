@@ -19,6 +19,7 @@ from memorist.records.message import LogEntry, Message
 from memorist.records.query import MIN_SCORE, Hit, Recall
 
 BAR_CHARS = 20
+TEXT_CHARS = 400  # of a hit; --explain and --json show all of it
 
 
 def remember(
@@ -96,7 +97,9 @@ def recall(
 
 def _text_and_why(hit: Hit) -> Text:
     why = "; ".join(filter(None, (hit.over, hit.why.found, hit.origin)))
-    return safe_text(hit.text).append("\n").append(safe_text(why, "dim"))
+    text = hit.text.strip()
+    text = text if len(text) <= TEXT_CHARS else f"{text[:TEXT_CHARS].rsplit(maxsplit=1)[0]} …"
+    return safe_text(text).append("\n").append(safe_text(why, "dim"))
 
 
 def _explain(result: Recall) -> None:

@@ -294,8 +294,10 @@ class Batch(NamedTuple):
 
 def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
     """Messages, from one or several in any form that is accepted."""
-    if isinstance(given, Message | str | Mapping) or _is_pair(given):
+    if isinstance(given, Message | str | Mapping):
         given = [given]
+    elif _is_pair(given):
+        return [_to_message(given)]  # which refuses it
     elif not isinstance(given, Iterable):
         kind = type(given).__name__
         raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
