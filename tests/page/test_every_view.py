@@ -108,3 +108,15 @@ def test_letters_go_to_every_place(demo: Served, open_page: Open) -> None:
     page.keyboard.type("where does Ada live?")
     page.keyboard.press("Enter")
     expect(page.get_by_role("searchbox", name="Question")).to_have_value("where does Ada live?")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_reference_of_the_api_is_read_on_any_screen(
+    demo: Served, open_page: Open, width: int
+) -> None:
+    page = open_page(demo.url, width=width)
+    page.goto(f"{demo.url}/docs")
+
+    expect(page.get_by_role("row", name="POST /api/recall")).to_be_visible()
+    assert Axe().run(page).response["violations"] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

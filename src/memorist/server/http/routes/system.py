@@ -25,7 +25,7 @@ REFERENCE = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="web/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="web/style.css">
-<body class="reference"><h1>Memorist's HTTP API</h1>
+<body><main class="reference"><h1>Memorist's HTTP API</h1>
 <p>Fields, bounds, examples and errors of each operation are in the OpenAPI document,
 <a href="openapi.json">openapi.json</a>. <a href="./">The page</a> shows the memory itself.</p>
 <table><tr><th>Method<th>Path<th>What it does
