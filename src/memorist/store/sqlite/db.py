@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -384,6 +385,7 @@ class PendingWrite(Generic[T]):
         self._error: Exception | None = None
         self.leads = False  # whether its own thread writes it
         self.done = False
+        self.ready = threading.Event()  # done, or the next one to write
 
     def run(self, db: SqliteDb, *, apart: bool) -> None:
         """Run it in a transaction; with `apart`, what it changed goes if it fails, nothing else."""

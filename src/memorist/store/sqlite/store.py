@@ -47,6 +47,7 @@ MOST_PARTS = 6  # of the text index: a word is looked up in each
 CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
 LEAST_MS = 50  # to wait for another process that is writing
 MAX_TOGETHER = 64  # writes that are committed at once
+TURN_SECONDS = 0.1  # to wait for word of a write, before its thread asks for the lock itself
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
@@ -77,7 +78,7 @@ class SqliteEngine(ProcessPart):
         self._shared = _Shared()
         self._indexes = cache(open_indexes)
         self._reading = 0
-        self._pausing = False
+        self._pausing = self._writing = False
         self._closed = self._scrubbing = self._merging = False
         self._writer_db: SqliteDb | None = None
         self._inode = 0
@@ -137,9 +138,12 @@ class SqliteEngine(ProcessPart):
         if not exclusive:  # that may take long, and nobody else is to wait for it
             self._pending.append(own)
         try:
-            with self._locked(), TRANSLATED:
-                if not own.done:
-                    self._write_with_pending(own, until, alone=exclusive)
+            if self._writing and not exclusive:
+                own.ready.wait(TURN_SECONDS)
+            if not own.done:
+                with self._locked(), TRANSLATED:
+                    if not own.done:
+                        self._write_with_pending(own, until, alone=exclusive)
         except BaseException as error:
             if not self._withdraw(own) or not isinstance(error, Exception):  # Ctrl-C, say
                 raise
@@ -147,8 +151,38 @@ class SqliteEngine(ProcessPart):
             return own.outcome()
 
     def _write_with_pending(self, own: PendingWrite[Any], until: float, *, alone: bool) -> None:
-        """Commit a write, and those that wait for their turn with it: a commit takes longest."""
-        own.leads = True
+        """Commit a write, and those that wait for their turn with it: a commit takes longest.
+
+        Their threads wait for word of it and not for the lock: handed from one to the next while
+        all want to compute, it would be held by nobody most of the time.
+        """
+        own.leads = self._writing = True
+        together = [own]
+
+        def run(db: SqliteDb) -> None:
+            self._refuse_newer(db)
+            for pending in together:
+                pending.run(db, apart=len(together) > 1)
+
+        try:
+            writer = self._begin(until)
+            with contextlib.suppress(ValueError):
+                self._pending.remove(own)
+            while not alone and self._pending and len(together) < MAX_TOGETHER:
+                with contextlib.suppress(IndexError):  # it may be withdrawn
+                    together.append(self._pending.popleft())
+            in_transaction(writer, run)  # if that fails, the others try by themselves
+            for pending in together:
+                pending.done = True
+        finally:
+            self._writing = False
+            with contextlib.suppress(IndexError):
+                together.append(self._pending[0])  # who writes next
+            for pending in together:
+                pending.ready.set()
+
+    def _begin(self, until: float) -> SqliteDb:
+        """The writer, in a transaction, in which no other process writes."""
         writer = self._db()
         self._check_file()
         with contextlib.nullcontext() if self._in_memory else turn(self.path, until):
@@ -156,21 +190,7 @@ class SqliteEngine(ProcessPart):
             left_ms = int((until - time.monotonic()) * 1_000)
             writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
             writer.connection.execute("BEGIN IMMEDIATE")
-        with contextlib.suppress(ValueError):
-            self._pending.remove(own)
-        together = [own]
-        while not alone and self._pending and len(together) < MAX_TOGETHER:
-            with contextlib.suppress(IndexError):  # it may be withdrawn
-                together.append(self._pending.popleft())
-
-        def run(db: SqliteDb) -> None:
-            self._refuse_newer(db)
-            for pending in together:
-                pending.run(db, apart=len(together) > 1)
-
-        in_transaction(writer, run)  # if that fails, the others try by themselves
-        for pending in together:
-            pending.done = True
+        return writer
 
     def _withdraw(self, own: PendingWrite[Any]) -> bool:
         """Take a write back whose turn did not come; True if another committed it meanwhile."""
