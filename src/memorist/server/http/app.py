@@ -1,6 +1,7 @@
 """The ASGI app: every route, behind the middleware that limits and authenticates requests."""
 
 import asyncio
+import gc
 import mimetypes
 import signal
 import threading
@@ -68,6 +69,7 @@ WEB = Path(__file__).parent.parent / "web"
 for ending in (".js", ".mjs"):  # a system may have other types, which browsers refuse to run
     mimetypes.add_type("text/javascript", ending)
 MAX_TENANTS = 1_024  # whose memories are cached
+YOUNG_OBJECTS = 10_000  # before garbage is looked for: a chat makes a thousand
 # Looked for first, as a path is compared with one route after the other.
 OFTEN = ("/api/messages", "/api/recall", "/api/context", "/api/chat")
 router.routes.sort(key=lambda route: getattr(route, "path", "") not in OFTEN)
@@ -128,6 +130,10 @@ def _routes(
         if owned:
             _watch_signals(app.state.stopping)
             await in_thread(memory.warm_up)
+            # What is loaded stays: a collection that looks at it all stops everybody for .1 s.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(YOUNG_OBJECTS)
             memory.wake()  # for what waits since another server ended
         async with mcp.run():
             yield

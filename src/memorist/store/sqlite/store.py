@@ -168,17 +168,15 @@ class SqliteEngine(ProcessPart):
             writer = self._begin(until)
             with contextlib.suppress(ValueError):
                 self._pending.remove(own)
-            while not alone and self._pending and len(together) < MAX_TOGETHER:
-                with contextlib.suppress(IndexError):  # it may be withdrawn
+            with contextlib.suppress(IndexError):  # until there are no more
+                while not alone and len(together) < MAX_TOGETHER:
                     together.append(self._pending.popleft())
             in_transaction(writer, run)  # if that fails, the others try by themselves
             for pending in together:
                 pending.done = True
         finally:
             self._writing = False
-            with contextlib.suppress(IndexError):
-                together.append(self._pending[0])  # who writes next
-            for pending in together:
+            for pending in (*together, *[*self._pending][:1]):  # and who writes next
                 pending.ready.set()
 
     def _begin(self, until: float) -> SqliteDb:
