@@ -12,8 +12,8 @@ install = sh -c '$(BIN)/uv pip install --python $(BIN)/python $(1) || $(PIP) ins
 MINILM := packages/memorist-minilm
 ADAPTERS := packages/memorist-adapters
 WEIGHTS := $(MINILM)/dist/memorist_minilm-0.5.0-py3-none-any.whl
-# One more than there are cores: tests of crashes and servers wait a good deal.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 5))')
+# Two more than there are cores: of its time a worker waits two fifths, for servers, crashes and browsers.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2, 6))')
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
