@@ -239,6 +239,14 @@ def test_no_question_breaks_recall(memory: Memory, question: str) -> None:
     assert found.failed == {}
 
 
+def test_users_are_not_listed_by_a_negative_number(memory: Memory) -> None:
+    memory.remember("hello", user="ada")
+
+    assert [scope.user for scope in memory.users(limit=1)] == ["ada"]
+    with pytest.raises(InvalidError, match="limit must be a whole number, and not negative"):
+        memory.users(limit=-1)
+
+
 @pytest.mark.parametrize("pair", [("user", "hello"), [("human", "hello"), ("ai", "hi")]])
 def test_a_pair_of_role_and_text_is_not_taken_for_two_messages(memory: Memory, pair: Any) -> None:
     with pytest.raises(InvalidError, match="give a pair as a dict"):

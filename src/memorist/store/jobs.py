@@ -237,7 +237,8 @@ def users(
     db: Db, *, after: Scope | None = None, limit: int = 1_000, tenant: str | None = None
 ) -> list[Scope]:
     """Users of one tenant or all, in an order of their own; `after` is the last one of a page."""
-    page = {"after": "0" * 32 if after is None else after.owner, "limit": limit}
+    first = "0" * 32 if after is None else after.owner
+    page = {"after": first, "limit": check_count(limit, "limit")}
     if tenant is None:
         rows = db.rows("users", **page)
     else:
