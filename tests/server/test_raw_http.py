@@ -11,8 +11,8 @@ import json
 import os
 import random
 import re
+import signal
 import socket
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -24,21 +24,17 @@ import httpx
 import pytest
 
 from memorist import Memory
+from memorist.config import Settings
 from memorist.server.auth import Keys
-from memorist.server.http.run import Address, _bind
+from memorist.server.http.run import Address, _bind, serve
+from tests.support.forked import Forked
 from tests.support.hostile import HOSTILE_SHAPES
 from tests.support.waiting import until
 
 WORD = b"zqxjword"  # in what is sent; never in an error, never in a log
 SECRET = "heliotrope-4711"  # of another user
 MAX_GROWTH_MIB = 200
-SERVE = """
-import sys
-from memorist.config import Settings
-from memorist.server.http.run import Address, serve
-settings = Settings(url=sys.argv[1], embedder="none", auth="on", rate="0", hosts="localhost")
-serve(settings, Address("127.0.0.1", 0), ready=lambda at: print(at.port, flush=True))
-"""
+HERE = "tests.server.test_raw_http"  # __name__, unless this is the server
 TARGETS = [
     b"POST /api/messages", b"POST /api/recall", b"GET /api/messages", b"POST /api/messages/batch",
     b"POST /api/context", b"GET /api/facts", b"POST /api/forget", b"PUT /api/notes",
@@ -85,12 +81,18 @@ PATHS = [
 ]  # fmt: skip
 
 
+def main(database: str) -> None:
+    """Serve; the first line says at which port."""
+    settings = Settings(url=database, embedder="none", auth="on", rate="0", hosts="localhost")
+    serve(settings, Address("127.0.0.1", 0), ready=lambda at: print(at.port, flush=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """A server in a process of its own."""
 
     port: int
-    process: subprocess.Popen[str]
+    process: Forked
     log: Path
 
     def memory_mib(self) -> float:
@@ -102,17 +104,16 @@ class Process:
 def running(database: Path, log: Path) -> Iterator[Process]:
     """The real server, which writes down all that it logs."""
     with log.open("a") as errors:
-        command = [sys.executable, "-c", SERVE, str(database)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        process = Forked(HERE, database, ready=(HERE,), stderr=errors.fileno())
     try:
-        assert process.stdout is not None
         port = process.stdout.readline().strip()
         assert port, log.read_text()
         server = Process(int(port), process, log)
         until(lambda: answer(server.port, b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n"))
         yield server
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
         process.communicate(timeout=30)
 
 
@@ -233,3 +234,7 @@ def test_an_answer_is_not_held_back() -> None:
                 return await told.get()
 
     assert asyncio.run(accepted()) != 0
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
