@@ -86,10 +86,20 @@ class Guess:
     def from_candidates(cls, candidates: Sequence[Candidate]) -> Guess:
         if not candidates:
             return cls()
-        every = (claim for candidate in candidates for claim in candidate.claims)
+        every = [claim for candidate in candidates for claim in candidate.claims]
+        told = {(claim.predicate, claim.object) for claim in every if not claim.ends}
         claims = (claim for claim in every if claim.subject in ("user", "assistant"))
-        # That a plan is done changes nothing where no such plan is known.
-        claims = (claim for claim in claims if not (claim.ends and claim.predicate in PLANS))
+        # That a plan is done changes nothing where no such plan is known. Who hates coffee does
+        # not like it any more: that follows, and is not said.
+        claims = (
+            claim
+            for claim in claims
+            if not claim.ends
+            or (
+                claim.predicate not in PLANS
+                and (OPPOSITES.get(claim.predicate), claim.object) not in told
+            )
+        )
         return cls(
             max(candidates, key=lambda one: one.importance or 0).category,
             tuple(Statement(claim.predicate, claim.object, claim.ends) for claim in claims),
@@ -157,6 +167,7 @@ OTHER_WORDS = {
     **{name: f"has {name}" for name in ("mother", "father")},
     **dict.fromkeys(("event", "has appointment"), "plans"),  # where one ends is a matter of taste
 }
+OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 DESCRIBED = frozenset(("plans", "prefers"))  # predicates whose objects are told in free words
 
 

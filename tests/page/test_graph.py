@@ -82,11 +82,11 @@ def test_the_graph_goes_through_time_and_to_the_evidence(demo: Served, open_page
     expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("Berlin")
     expect(berlin).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(graph.get_by_role("button", name="Berlin: expand it")).to_be_focused()
+    expect(graph.get_by_role("button", name="Berlin: expand it", exact=True)).to_be_focused()
     page.keyboard.press("ArrowRight")
     expect(berlin).to_be_focused()
     page.keyboard.press("ArrowUp")
-    expect(graph.get_by_role("button", name="Berlin: expand it")).to_be_focused()
+    expect(graph.get_by_role("button", name="Berlin: expand it", exact=True)).to_be_focused()
 
 
 OVERLAPS = """() => {

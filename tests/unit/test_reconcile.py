@@ -107,12 +107,20 @@ def test_the_same_however_written_is_reinforced_with_its_evidence() -> None:
 
 def test_a_correction_takes_back_and_links_what_is_right() -> None:
     wrong = _lives("Berlin", 3)
-    retract, add = _changes(_told(_claim("Hamburg", 9), corrects=True), wrong)
+    retract, add = _changes(_told(_claim("Hamburg", 9), corrects=True, day=9), wrong)
     assert isinstance(add, Add)
     assert isinstance(retract, Retract)
     assert (retract.id, retract.by) == (wrong.id, add.record.id)
     assert isinstance(add.record, Fact)
     assert add.record.valid_from == wrong.valid_from
+
+
+def test_a_correction_that_names_its_own_date_holds_since_then() -> None:
+    wrong = _lives("Berlin", 3)
+    _, add = _changes(_told(_claim("Hamburg", 7), corrects=True, day=9), wrong)
+    assert isinstance(add, Add)
+    assert isinstance(add.record, Fact)
+    assert add.record.valid_from == START + 7 * DAY
 
 
 def test_an_end_ends_what_holds_and_nothing_else() -> None:

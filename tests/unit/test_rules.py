@@ -106,6 +106,28 @@ def test_without_a_date_a_claim_holds_since_it_was_said() -> None:
     assert (candidate.kind, candidate.category) == ("concept", "user_preferences")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Ghent until June 2027.",
+        "Ich wohne in Gent bis Juni 2027.",
+        "Vivo en Gante hasta junio de 2027.",
+        "J'habite à Gand jusqu'en juin 2027.",
+        "Я живу в Генте до июня 2027.",
+    ],
+)
+def test_a_claim_holds_until_the_day_that_it_names(text: str) -> None:
+    [candidate] = extracted(text)
+    [claim] = [it for it in candidate.claims if it.predicate == "lives in"]
+    assert (claim.valid_from, claim.valid_to) == (SUNDAY, datetime(2027, 7, 1, tzinfo=UTC))
+
+
+def test_until_ends_only_what_its_clause_says() -> None:
+    [candidate] = extracted("I live in Ghent, on leave until June 2027.")
+    [claim] = [it for it in candidate.claims if it.predicate == "lives in"]
+    assert (claim.valid_from, claim.valid_to) == (SUNDAY, None)
+
+
 def test_an_appointment_of_the_day_expires_with_it() -> None:
     [candidate] = extracted("I have a dentist appointment today at 5.")
     assert candidate.kind == "working"

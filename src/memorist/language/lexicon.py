@@ -381,3 +381,24 @@ def lines_of(text: str) -> list[str]:
 
 def _any(patterns: Iterable[str]) -> str:
     return f"(?:{'|'.join(patterns)})"
+
+
+def instead_of(text: str) -> tuple[str, str] | None:
+    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin"."""
+    patterns, leads = _corrections()
+    match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
+    right = leads.sub("", match["right"]).strip() if match else ""
+    wrong = match.groupdict().get("wrong") if match else None
+    return (right, (wrong or "").strip()) if right else None
+
+
+@cache
+def _corrections() -> tuple[list[Pattern], Pattern]:
+    """Patterns of "Hamburg, not Berlin", and of what leads to it, such as "it's"."""
+    written = [data(code, "rules")["instead"] for code in LANGUAGES]
+    words = [language for language in written if "not" in language]
+    patterns = [line for each in written for line in lines_of(each.get("pattern", ""))]
+    negations, leads = ("|".join(each[key] for each in words) for key in ("not", "lead"))
+    spaced = rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)[.!]*$"
+    compiled = [Pattern(pattern, ignore_case=True) for pattern in (spaced, *patterns)]
+    return compiled, Pattern(rf"^(?:.*\W)?(?:{leads})\s+", ignore_case=True)

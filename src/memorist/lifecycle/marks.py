@@ -11,8 +11,8 @@ from memorist.providers.reader import Mark
 
 NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
 ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
-SURE = 0.6  # how sure the reader is of a mark that counts, and
-SURER = 0.8  # of one that could take the place of another fact
+SURE = 0.5  # how sure the reader is of a mark that counts, and
+SURER = 0.7  # of one that could take the place of another fact
 # The groups of what is marked; all else is who the speaker is.
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys(("plans", "has appointment"), "plan"),
@@ -40,6 +40,18 @@ class MarkedPart(PatternMatch):
 
     def groupdict(self) -> dict[str, str]:
         return {"object": self[0]}
+
+
+def without_rivals(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks; of what can only be one thing, the surest: "We moved to Berlin. It's in Mitte"."""
+    surest: dict[tuple[str, bool], Mark] = {}
+    for mark in sorted(marks, key=lambda it: it.chance):
+        surest[mark.predicate, mark.ends] = mark
+    return [
+        mark
+        for mark in marks
+        if not is_single_valued(mark.predicate) or mark is surest[mark.predicate, mark.ends]
+    ]
 
 
 def sure_marks(

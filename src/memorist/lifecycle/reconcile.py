@@ -284,7 +284,7 @@ def resolve_claim(
     if not all(_may_change(candidate, fact) for fact in holding):
         return []
     if candidate.corrects and holding:
-        return _correct(holding, new)
+        return _correct(holding, new, is_dated=since != said)
     when: dict[str, Any] = {"at": since, "reason": NEWER, "planned": ahead}
     ended = [Expire(id=fact.id, **when) for fact in holding[1:]]
     added = Supersede(old_id=holding[0].id, record=new, **when) if holding else None
@@ -477,9 +477,10 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
     return [Reinforce(id=fact.id, sources=sources, importance=confidence, at=at)]
 
 
-def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
-    """Retract wrong facts; the right one holds for as long as they seemed to."""
+def _correct(wrong: Sequence[Fact], right: Fact, *, is_dated: bool = False) -> list[Change]:
+    """Retract wrong facts; the right one holds since its date, or as long as they seemed to."""
     since = min(fact.valid_from or FIRST for fact in (right, *wrong))
+    since = right.valid_from or since if is_dated else since
     at, by = right.known_from, right.id
     retracted = [Retract(id=fact.id, at=at, reason=CORRECTED, by=by) for fact in wrong]
     return [*retracted, Add(replace(right, valid_from=None if since == FIRST else since))]

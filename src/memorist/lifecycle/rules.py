@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,25 +13,18 @@ from memorist.language.lexicon import (
     Language,
     Rule,
     codes_of,
+    instead_of,
     language,
-    lines_of,
     plain,
     tags_of,
     without_rules,
 )
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.pronouns import named
-from memorist.language.text import (
-    LANGUAGES,
-    data,
-    hide_quotes,
-    is_single_valued,
-    sentences,
-    without_pasted,
-)
+from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import ALWAYS, NOTHING, MarkedPart, sure_marks
+from memorist.lifecycle.marks import ALWAYS, NOTHING, MarkedPart, sure_marks, without_rivals
 from memorist.providers.reader import UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
@@ -197,6 +189,15 @@ class Statement(NamedTuple):
         apart = _distance(match.parts.span("object"), day.place) > 0
         return apart and bool(match.language.cues["from"].search(led))
 
+    def end_of(self, match: RuleMatch, spans: list[DateSpan]) -> DateSpan | None:
+        """The date until which a claim holds, if its clause names one: "until June"."""
+        first, last = self.clauses.around(*match.parts.span())
+        for span in spans:
+            led = self.clauses.text[max(first, span.place[0] - _LEAD_CHARS) : span.place[1]]
+            if first <= span.place[0] < last and match.language.cues["until"].search(led):
+                return span
+        return None
+
     def part(self, match: RuleMatch, name: str) -> str:
         """A part of a match, as it was written."""
         return self.text[match.parts.start(name) : match.parts.end(name)]
@@ -249,6 +250,7 @@ def _worth_keeping(
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
     reading = read(written) if read else UNREAD
+    likely = without_rivals(reading.marks)
     tried = groups if reading.worth >= NOTHING else groups & ALWAYS
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
     said = list(before)
@@ -257,7 +259,7 @@ def _worth_keeping(
         check_time()
         marks = [
             (mark.start - start, written[mark.start : mark.end], mark)
-            for mark in reading.marks
+            for mark in likely
             if start <= mark.start < end
         ]
         own = codes_of(sentence)  # where it is too short to say, the message's
@@ -474,27 +476,6 @@ def _dated(text: str, spans: list[DateSpan]) -> str:
     return f"{text} [{'; '.join(dates)}]" if dates else text
 
 
-def instead_of(text: str) -> tuple[str, str] | None:
-    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin"."""
-    patterns, leads = _corrections()
-    match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
-    right = leads.sub("", match["right"]).strip() if match else ""
-    wrong = match.groupdict().get("wrong") if match else None
-    return (right, (wrong or "").strip()) if right else None
-
-
-@cache
-def _corrections() -> tuple[list[Pattern], Pattern]:
-    """Patterns of "Hamburg, not Berlin", and of what leads to it, such as "it's"."""
-    written = [data(code, "rules")["instead"] for code in LANGUAGES]
-    words = [language for language in written if "not" in language]
-    patterns = [line for each in written for line in lines_of(each.get("pattern", ""))]
-    negations, leads = ("|".join(each[key] for each in words) for key in ("not", "lead"))
-    spaced = rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)[.!]*$"
-    compiled = [Pattern(pattern, ignore_case=True) for pattern in (spaced, *patterns)]
-    return compiled, Pattern(rf"^(?:.*\W)?(?:{leads})\s+", ignore_case=True)
-
-
 def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     """The claims of a match, and those that they end: "I hate coffee" ends "likes coffee".
 
@@ -506,7 +487,9 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
-    near = min(spans, key=lambda span: _distance(span.place, match.parts.span()), default=None)
+    until = None if rule.ends else statement.end_of(match, spans)
+    began = [span for span in spans if span is not until]
+    near = min(began, key=lambda span: _distance(span.place, match.parts.span()), default=None)
     if rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
     if near and near.start > statement.said_at and not statement.is_planned(match, near):
@@ -520,6 +503,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             predicate=predicate,
             object=thing,
             valid_from=near.start if near and predicate not in _DATES else statement.said_at,
+            valid_to=until.end if until and predicate not in _DATES else None,
             single=is_figure or is_single_valued(predicate),
             ends=ends or rule.off,
             off=rule.off,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memorist")
 BUCKETS = 2_048  # into which words are sorted that the vocabulary lacks; that number is none
-LEAST = 0.05  # how likely a word is part of a claim, for a rule to be believed
+LEAST = 0.1  # how likely a word is part of a claim, for a rule to be believed
 
 
 class Mark(NamedTuple):

@@ -14,6 +14,7 @@ from memorist_training.claims import CATEGORIES, NO_BUCKET, Exchange, Told, tags
 from memorist_training.model import START, STOP, WINDOW
 
 MASK = 103  # [MASK]
+EVEN = 8  # lengths are multiples of it, as the fast kernels want them
 ALIKE = 16  # batches whose messages are sorted by length, so that little is padding
 
 
@@ -98,7 +99,7 @@ def _batch(told: list[Told], folds: list[int], hidden: float, chance: random.Ran
         for all_tags, own in zip(tags, tags_of(message), strict=True):
             all_tags += own[: len(firsts)]
     lengths = [len(pieces) for pieces in columns[0]]
-    longest = max(lengths)
+    longest = -(-max(lengths) // EVEN) * EVEN
     padded = [
         torch.tensor([given + [end] * (longest - len(given)) for given in column])
         for column, end in zip(columns, (0, 0, NO_BUCKET), strict=True)

@@ -77,7 +77,7 @@ Words = Callable[[str], list[tuple[Word, int, int]]]
 
 def read_claims(words_of: Words) -> list[Told]:
     """All messages, in the order of files and lines; then those that rules may be written from."""
-    later = sorted(CLAIMS.glob("near/*.jsonl"))  # which leaves the same of the others held out
+    later = sorted(CLAIMS.glob("*/*.jsonl"))  # which leaves the same of the others held out
     files = [*sorted(CLAIMS.glob("*.jsonl")), *later, *sorted(LABELLED.glob("*dev.jsonl"))]
     rows = [
         (path.stem, json.loads(line))

@@ -59,8 +59,8 @@ class Recipe:
 
     seed: int = 1
     teachers: int = 5
-    teacher_epochs: int = 24
-    epochs: int = 48
+    teacher_epochs: int = 46
+    epochs: int = 80
     batch: int = 192
     rate: float = 5.5e-4
     head_rate: float = 2e-3
@@ -98,7 +98,7 @@ class Readers(nn.Module):
             else:
                 self.own[key_of(name)] = nn.Parameter(values.expand(count, *values.shape).clone())
         self.shapes = nn.Parameter(torch.zeros(count, SHAPES, WIDTH))
-        self.unknown = nn.Parameter(torch.randn(count, NO_BUCKET + 1, WIDTH) * 0.02)
+        self.unknown = nn.Parameter(torch.randn(count, NO_BUCKET, WIDTH) * 0.02)
         wide = 1 / math.sqrt(WIDTH)
         self.head = nn.Parameter((torch.rand(count, WIDTH, sum(SIZES)) * 2 - 1) * wide)
         self.head_bias = nn.Parameter(torch.zeros(count, sum(SIZES)))
@@ -126,11 +126,10 @@ class Readers(nn.Module):
     def _encode(self, batch: Batch) -> Tensor:
         count, (size, length) = self.count, batch.pieces.shape
         hidden = self.get_buffer("words")[batch.pieces] + self.get_buffer("positions")[:length]
-        known = (batch.buckets < NO_BUCKET)[None, ..., None]
-        beside = self.shapes[:, batch.shapes] + self.unknown[:, batch.buckets] * known
+        beside = _chosen(batch.shapes, self.shapes) + _chosen(batch.buckets, self.unknown)
         gain, shift = self.get_buffer("norm_gain"), self.get_buffer("norm_bias")
-        hidden = layer_norm(hidden[None] + beside, (WIDTH,), gain, shift, 1e-12)
-        hidden = hidden.view(count, size * length, WIDTH)
+        hidden = hidden.view(1, size * length, WIDTH) + beside
+        hidden = layer_norm(hidden, (WIDTH,), gain, shift, 1e-12)
         there = batch.there[:, None, None, :].repeat(count, 1, 1, 1)
         for layer in range(LAYERS):
             query, key, value = (
@@ -152,6 +151,15 @@ class Readers(nn.Module):
     def _norm(self, values: Tensor, name: str) -> Tensor:
         gain, shift = self.own[key_of(f"{name}_gain")], self.own[key_of(f"{name}_shift")]
         return layer_norm(values, (WIDTH,), eps=1e-12) * gain[:, None] + shift[:, None]
+
+
+def _chosen(numbers: Tensor, rows: Tensor) -> Tensor:
+    """The rows of each reader with these numbers; zeros for a number too high.
+
+    A product, as many numbers are equal: the gradients of equal indices are added one by one.
+    """
+    chosen = numbers.view(-1, 1) == torch.arange(rows.shape[1], device=rows.device)
+    return chosen.to(rows.dtype) @ rows
 
 
 def key_of(name: str) -> str:
@@ -267,7 +275,6 @@ def changes(model: Readers, base: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     }
     words = sum(SIZES[:-1])
     written |= {name: own[name].astype(np.float16) for name in ("shapes", "unknown")}
-    written["unknown"] = written["unknown"][:NO_BUCKET]
     written["head"] = own["head"][:, :words].astype(np.float16)
     written["head_bias"] = own["head_bias"][:words]
     written["category"] = own["head"][:, words:].astype(np.float16)
