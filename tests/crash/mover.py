@@ -13,7 +13,6 @@ from memorist import Memory, archive
 from memorist.runtime import open_store
 from memorist.store.base import Store
 
-archive.BATCH = 10
 restore = Store.restore
 
 
@@ -24,10 +23,9 @@ def restore_and_tell(*args: Any, **named: Any) -> Any:
     return outcomes
 
 
-Store.restore = restore_and_tell  # type: ignore[method-assign]
-
-
 def main(what: str, source: str, target: str) -> None:
+    archive.BATCH = 10
+    Store.restore = restore_and_tell  # type: ignore[method-assign]
     with open_store(target) as store, Memory(store, embedder=None, extraction=None) as memory:
         if what == "restore":
             with open(source, "rb") as file:

@@ -114,7 +114,7 @@ def running(database: Path, log: Path) -> Iterator[Process]:
     finally:
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 def answer(port: int, data: bytes, *, whole: bool = True, hang_up: bool = False) -> bytes:

@@ -2,7 +2,8 @@
 
 A new Python imports for half a second of processor time, a server's for two, which is more than
 most tests spend on what they are about. `main` is what the one runs from which all are forked. It
-has no threads, and imports what is asked for when it is first asked for it. Where several processes
+has no threads, and imports what is asked for when it is first asked for it: a module that runs in
+one changes nothing when it is imported, or all later ones have that, too. Where several processes
 run tests, `share` lets them have the same one.
 
 `run` is the command `memorist`, in such a process of its own each time. `command_line` is for
