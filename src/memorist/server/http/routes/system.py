@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from html import escape
@@ -20,6 +21,7 @@ from memorist.server.http.routing import Caller, operation, router
 from memorist.server.worker_process import WorkerLink
 
 PROBE_S = 1.5
+CODE = re.compile("`([^`]+)`")
 REFERENCE = """<!doctype html><html lang="en"><meta charset="utf-8">
 <title>HTTP API · Memorist</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -116,11 +118,12 @@ def index() -> HTMLResponse:
 def reference(request: Request) -> HTMLResponse:
     """What the OpenAPI document has, as a list for people."""
     rows = [
-        f"<tr><td>{method.upper()}<td><code>{path}</code><td>{escape(it['description'])}"
+        f"<tr><td>{method.upper()}<td>`{path}`<td>{escape(it['description'])}"
         for path, methods in request.app.openapi()["paths"].items()
         for method, it in methods.items()
     ]
-    return HTMLResponse(REFERENCE + "\n".join(rows) + "</table>")
+    table = CODE.sub(r"<code>\1</code>", "\n".join(rows))
+    return HTMLResponse(f"{REFERENCE}{table}</table>")
 
 
 def _lines(reading: Reading) -> Iterator[str]:
