@@ -114,12 +114,20 @@ def test_without_a_date_a_claim_holds_since_it_was_said() -> None:
         "Vivo en Gante hasta junio de 2027.",
         "J'habite à Gand jusqu'en juin 2027.",
         "Я живу в Генте до июня 2027.",
+        "我在根特住到2027年6月。",
     ],
 )
 def test_a_claim_holds_until_the_day_that_it_names(text: str) -> None:
     [candidate] = extracted(text)
     [claim] = [it for it in candidate.claims if it.predicate == "lives in"]
     assert (claim.valid_from, claim.valid_to) == (SUNDAY, datetime(2027, 7, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "text", ["我今年3月搬到上海了。", "我搬到上海，今年12月。", "I lived in Ghent until June 2020."]
+)
+def test_a_move_and_what_is_past_hold_until_no_day(text: str) -> None:
+    assert [it.valid_to for one in extracted(text) for it in one.claims if it.valid_to] == []
 
 
 def test_until_ends_only_what_its_clause_says() -> None:

@@ -190,9 +190,9 @@ class Statement(NamedTuple):
         return apart and bool(match.language.cues["from"].search(led))
 
     def end_of(self, match: RuleMatch, spans: list[DateSpan]) -> DateSpan | None:
-        """The date until which a claim holds, if its clause names one: "until June"."""
+        """The date ahead until which a claim holds, if its clause names one: "until June"."""
         first, last = self.clauses.around(*match.parts.span())
-        for span in spans:
+        for span in (it for it in spans if it.end > self.said_at):
             led = self.clauses.text[max(first, span.place[0] - _LEAD_CHARS) : span.place[1]]
             if first <= span.place[0] < last and match.language.cues["until"].search(led):
                 return span
