@@ -32,7 +32,7 @@ from memorist.records.message import (
     to_messages,
 )
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
-from memorist.records.scope import Scope, check_tenant
+from memorist.records.scope import Scope, check_tenant, named_scope
 from memorist.records.values import MadeAt, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
@@ -151,7 +151,7 @@ class Memory:
         try:
             return _scope(self.tenant_name, user, agent, session)
         except TypeError:  # unhashable, so not a string: Scope raises the fitting error
-            return Scope(user=user, tenant=self.tenant_name, agent=agent, session=session)
+            return named_scope(self.tenant_name, user, agent, session)
 
     def session(
         self,
@@ -586,9 +586,7 @@ class Memory:
         self.close()
 
 
-@lru_cache(maxsize=1_024)
-def _scope(tenant: str, user: str, agent: str | None, session: str | None) -> Scope:
-    return Scope(user=user, tenant=tenant, agent=agent, session=session)
+_scope = lru_cache(maxsize=1_024)(named_scope)
 
 
 def _given(**arguments: Any) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from memorist.records.message import (
     TextPart,
     least_trusted,
 )
-from memorist.records.scope import Scope
+from memorist.records.scope import Scope, named_scope
 from memorist.records.values import MAX_SHORT_BYTES, check_key, check_moment, check_text, new_id
 from memorist.runtime import Runtime
 from memorist.store.base import Store
@@ -61,7 +61,7 @@ class MemoryPart:
         self._tenant = tenant
 
     def _scope(self, user: str, agent: str | None = None, session: str | None = None) -> Scope:
-        return Scope(user=user, tenant=self._tenant, agent=agent, session=session)
+        return named_scope(self._tenant, user, agent, session)
 
     def _said_at(self, moment: datetime | None) -> datetime:
         return self._runtime.clock() if moment is None else check_moment(moment, "said_at")

@@ -68,12 +68,12 @@ def test_a_key_opens_the_memory_of_its_user(store: Store, guard: Guard) -> None:
     assert not who.admin
 
 
-def test_a_key_without_a_user_is_an_admins_and_one_with_an_empty_user_is_not(
+def test_a_key_without_a_user_is_an_admins_and_one_with_an_empty_user_is_refused(
     store: Store, guard: Guard
 ) -> None:
     assert guard.authenticate(f"Bearer {made(store, user=None).text}").admin
-    nameless = guard.authenticate(f"Bearer {made(store, user='').text}")
-    assert (nameless.user, nameless.admin) == ("", False)
+    with pytest.raises(ScopeError):
+        made(store, user="")
 
 
 def test_the_scheme_may_be_written_in_any_case_and_with_spaces(store: Store, guard: Guard) -> None:

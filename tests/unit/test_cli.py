@@ -182,7 +182,8 @@ def test_options_narrow_to_agent_session_and_number(run: Run, memory: memorist.M
 
     assert told() == ["one", "two", "three"]
     assert told("--agent", "tutor", "--last", "1") == ["two"]
-    assert told("--session", "none") == []
+    [tutoring] = memory.sessions(user="me", agent="tutor")
+    assert told("--session", tutoring.id) == ["one", "two"]
 
 
 def test_the_history_for_programs_says_where_and_when_each_was_said_and_how_tools_did(
@@ -320,6 +321,23 @@ def test_finding_nothing_is_no_error(run: Run) -> None:
     ):
         done = run(*command)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", told)
+
+
+@pytest.mark.parametrize("command", [["history"], ["recall", "tea"], ["context", "tea"]])
+def test_a_session_that_does_not_exist_is_an_error(run: Run, command: list[str]) -> None:
+    done = run(*command, "--session", "none")
+
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"no such session" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--user", "--session"])
+def test_an_empty_id_is_an_error(run: Run, option: str) -> None:
+    done = run("remember", "I moved to Ghent.", option, "")
+
+    assert (done.returncode, done.stdout) == (1, b"")
+    name = option.removeprefix("--").encode()
+    assert done.stderr == b"ScopeError: %b is empty: it must name a %b\n" % (name, name)
 
 
 def test_a_command_without_its_argument_says_how_it_is_used(run: Run) -> None:

@@ -204,7 +204,7 @@ def test_history_is_narrowed_by_role_agent_session_and_number(memory: Memory) ->
     assert contents(memory.history(user="ada", session=tutor.id, role="assistant")) == ["two"]
 
 
-@pytest.mark.parametrize("other", ["%", "*", "ada ", "Ada", "", "ada\n", "a_a"])
+@pytest.mark.parametrize("other", ["%", "*", "ada ", "Ada", "ada\n", "a_a"])
 def test_nobody_reads_another_users_words(memory: Memory, other: str) -> None:
     secret = memory.session(user="ada", id="shared-id")
     message_id = secret.add("user", "my password is swordfish")
@@ -217,6 +217,17 @@ def test_nobody_reads_another_users_words(memory: Memory, other: str) -> None:
         memory.forget(user=other, message=message_id)
     assert memory.forget(user=other, everything=True).counts.get("messages") is None
     assert memory.recall("swordfish", user="ada", deadline_ms=None).hits[0].id == message_id
+
+
+def test_an_empty_user_or_session_is_refused(memory: Memory) -> None:
+    for names in ({"user": ""}, {"user": "ada", "session": ""}):
+        with pytest.raises(ScopeError, match="is empty"):
+            memory.remember("I moved to Ghent.", **names)
+        with pytest.raises(ScopeError, match="is empty"):
+            memory.recall("where?", **names)
+    for read in (memory.facts.list, memory.memories.list, memory.notes):
+        with pytest.raises(ScopeError, match="is empty"):
+            read(user="")
 
 
 def test_tenants_share_a_file_and_nothing_else(tmp_path: Path) -> None:

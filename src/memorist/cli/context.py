@@ -15,7 +15,6 @@ from memorist.client import Client
 from memorist.config import Settings
 from memorist.context.quote import MARK
 from memorist.context.window import Part, Receipt, Window
-from memorist.errors import NotFoundError
 
 BAR_CHARS = 24
 OTHER_COLUMNS_CHARS = 56  # what the rest of the table needs beside the bar
@@ -67,10 +66,8 @@ def context(
     with opt.open_memory(db, user, wrap=ReadOnlySummaries) as (memory, user):
         if session is None:
             agent = (Settings.from_environment().agent or None) if agent is None else agent
-        elif sessions := memory.sessions(user=user, agent=agent, session=session):
-            agent = sessions[0].scope.agent  # a session is with the agent that it was begun with
-        else:
-            raise NotFoundError("this user has no such session with this agent; check --session")
+        else:  # a session is with the agent that it was begun with
+            agent = opt.session_of(memory, user, agent, session).scope.agent
         memory.jobs.catch_up(opt.CATCH_UP_SECONDS)  # what was just stored has no vector yet
         memory.warm_up()  # so that the times it shows are those of a process that runs on
         made = memory.context(

@@ -68,6 +68,8 @@ def recall(
 ) -> None:
     """Find what bears on a question, best first, with the reason for each hit."""
     with opt.open_memory(db, user) as (memory, user):
+        if session is not None:
+            opt.session_of(memory, user, agent, session)
         memory.jobs.catch_up(opt.CATCH_UP_SECONDS)  # what was just stored has no vector yet
         result = memory.recall(
             question,
@@ -147,6 +149,8 @@ def history(
 ) -> None:
     """Show the last messages, exactly as they were said."""
     with opt.open_memory(db, user, worker=False) as (memory, user):
+        if session is not None:
+            opt.session_of(memory, user, agent, session)
         scope = memory.scope(user=user, agent=agent, session=session)
         entries = memory.messages.list(scope, last=last)
         rows: Any = _with_places(memory, user, entries) if as_json else entries

@@ -13,9 +13,10 @@ import typer
 from memorist.cli.render import full_id, remark
 from memorist.client import connect
 from memorist.config import Settings, default_path
-from memorist.errors import ConfigError
+from memorist.errors import ConfigError, NotFoundError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.memory import Memory
+from memorist.records.message import Session
 from memorist.runtime import open_embedder, open_store
 
 CATCH_UP_SECONDS = 3.0  # at most, for what was just stored
@@ -137,6 +138,13 @@ def derived_id(memory: Memory, user: str, end: str) -> str:
     """The id of the memory or fact of which a table shows the end."""
     lists = (partial(memory.memories.list, current=False), memory.facts.as_of)
     return full_id(end, (record.id for read in lists for record in read(user=user)))
+
+
+def session_of(memory: Memory, user: str, agent: str | None, id_: str) -> Session:
+    """The session that --session names; an error if the user has none such with the agent."""
+    if sessions := memory.sessions(user=user, agent=agent, session=id_):
+        return sessions[0]
+    raise NotFoundError("this user has no such session with this agent; check --session")
 
 
 def catch_up(memory: Memory, user: str) -> None:

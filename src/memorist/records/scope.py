@@ -65,6 +65,16 @@ class Scope:
         return Scope(user=self.user, tenant=self.tenant)
 
 
+def named_scope(
+    tenant: str, user: str, agent: str | None = None, session: str | None = None
+) -> Scope:
+    """The scope that a caller names; an empty id is a variable that was not set, and refused."""
+    for field_name, id_ in {"user": user, "session": session}.items():
+        if id_ == "":
+            raise ScopeError(f"{field_name} is empty: it must name a {field_name}")
+    return Scope(user=user, tenant=tenant, agent=agent, session=session)
+
+
 def check_tenant(tenant: str) -> str:
     """Raise if a tenant's name would name a part of another tenant, such as its libraries."""
     if tenant.endswith(tuple(f"/{room}" for room in ROOMS)):

@@ -24,7 +24,7 @@ from memorist.errors import (
     UnauthorizedError,
 )
 from memorist.namespaces import ApiKeys
-from memorist.records.scope import ApiKey, check_tenant
+from memorist.records.scope import ApiKey, check_tenant, named_scope
 from memorist.records.values import now
 
 if TYPE_CHECKING:  # tokens need an extra, keys do not
@@ -148,6 +148,8 @@ class Keys:
         program: bool = False,
     ) -> NewKey:
         """Make a key for one user, or without a user for an admin; or for a program of theirs."""
+        if user is not None:
+            named_scope(tenant, user)
         created = self._clock()
         expires = None if lifetime is None else created + _checked(lifetime)
         id_ = secrets.token_hex(ID_BYTES)

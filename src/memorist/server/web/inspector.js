@@ -267,7 +267,7 @@ function Evidence({ item }) {
 
 const Foot = ({ kind, id }) => html`
   <footer class="foot">
-    <a href=${href({ view: "recall", expect: `${kind}:${id}` })}>Why is it not recalled?</a>
+    <a href=${href({ view: "recall", expect: `${kind}:${id}` })}>Why is it recalled, or not?</a>
     <${Copyable} text=${id} />
   </footer>
 `;
