@@ -186,7 +186,9 @@ class Message:
     @property
     def importance(self) -> float:
         """How much it matters, from 0 to 1, by the `importance_score` in its structured data."""
-        score = (self.structured_data or {}).get("importance_score")
+        if not self.structured_data:  # as mostly
+            return ORDINARY
+        score = self.structured_data.get("importance_score")
         return float(score) if isinstance(score, int | float) and 0 <= score <= 1 else ORDINARY
 
     @property

@@ -37,6 +37,7 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 # see them at all.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pairs
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _DURATION = re.compile(
     r"-?P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>[\d.]+)S)?)?"
 )
@@ -291,7 +292,7 @@ class Tally:
 
 def dump_json(value: Any) -> str:
     """JSON as it is stored: compact, in the order of its keys, not escaped."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _COMPACT.encode(value)
 
 
 def json_line(value: Any) -> str:

@@ -85,13 +85,13 @@ def date_words(day: int) -> str:
 
 def traits_of(message: Message, text: str) -> dict[str, Any]:
     """What all passages of a message have in common; `text` is the message's."""
-    signals = signals_of(text) if message.role == "user" else Signals()
+    self_reference, is_question = signals_of(text) if message.role == "user" else Signals()
     return {
         "created_at": to_micros(message.created_at),
         "role": message.role,
         "speaker": likely_speaker(message, text),
-        "self_reference": signals.self_reference,
-        "is_question": int(signals.is_question),
+        "self_reference": self_reference,
+        "is_question": int(is_question),
         "importance": message.importance,
     }
 
@@ -117,7 +117,7 @@ class Preparation:
         about = ""
         if is_first and spans != EMPTY:
             about = f"{traits['speaker'] or ''} {date_words(traits['created_at'] // DAY)} "
-        pieces = list[Piece]()
+        pieces: list[Piece] = []
         for at, end in spans:
             pieces.append(Piece(at, end, words(owner, about + text[at:end])))
             about = ""

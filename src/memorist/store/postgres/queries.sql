@@ -111,8 +111,11 @@ SELECT set_config('role', :role, :local), set_config('search_path', :search_path
   set_config('idle_in_transaction_session_timeout', :idle, :local), set_config('jit', 'off', :local)
 
 -- name: @begin
--- The role again: whoever hands out connections, nothing is read or written as anybody else.
-SELECT set_config('role', :role, true), set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true), admit(:known)
+-- The role again, where it is another: whoever hands out connections, nothing is read or written as anybody else.
+-- `admit` is called to refuse: it takes longer than to look by ourselves whether it would.
+SELECT CASE WHEN current_setting('role') <> :role THEN set_config('role', :role, true) END,
+  set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true),
+  CASE WHEN (SELECT value::integer > :known FROM memorist_meta WHERE key = 'oldest') THEN admit(:known) END
 
 -- name: @begin_counted
 WITH counted AS (

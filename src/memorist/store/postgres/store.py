@@ -272,8 +272,11 @@ class PostgresEngine(ProcessPart):
     @contextlib.contextmanager
     def _connection(self, until: float | None = None) -> Iterator[WatchedConnection]:
         """A connection from the pool, on which nothing takes longer than `until`."""
+        pool = self._here()
         while True:
-            with self._here().connection() as connection:
+            # Not `pool.connection()`, which commits once more when all is done.
+            connection = pool.getconn()
+            try:
                 if connection.heard_at < self._lost_at:
                     connection.close()  # the pool makes another
                     continue
@@ -284,6 +287,8 @@ class PostgresEngine(ProcessPart):
                     if connection.closed:
                         self._lost_at = time.monotonic()
                 return
+            finally:
+                pool.putconn(connection)
 
     @contextlib.contextmanager
     def _begun(
