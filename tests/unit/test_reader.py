@@ -109,6 +109,58 @@ def test_what_is_nearly_a_claim_is_none(text: str, no_claim: tuple[str, str]) ->
     assert no_claim not in claimed(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm in Oslo this week",
+        "I'm in Oslo until Friday",
+        "staying in Oslo until Friday",
+        "We're in Oslo for ten days.",
+        "Ich bin diese Woche in Oslo.",
+        "Wir sind für zwei Wochen in Oslo.",
+        "Estoy en Oslo esta semana.",
+        "Estoy en Oslo hasta el viernes.",
+        "Je suis à Oslo cette semaine.",
+        "On est à Oslo pour dix jours.",
+        "Я в Осло до пятницы.",
+        "Мы в Осло на десять дней.",
+        "我这周在奥斯陆。",
+        "我在奥斯陆待到星期五。",
+    ],
+)
+def test_a_stay_of_days_or_weeks_is_no_home(text: str) -> None:
+    assert [claim for claim in claimed(text) if claim[0] == "lives in"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I moved to Oslo this week",
+        "I live in Oslo until Friday",
+        "I'm in Oslo now",
+        "Ich bin diese Woche nach Oslo gezogen.",
+        "Vivo en Oslo desde esta semana.",
+        "J'habite à Oslo depuis cette semaine.",
+        "Я на этой неделе переехал в Осло.",
+        "我这周搬到了奥斯陆。",
+    ],
+)
+def test_who_lives_or_moves_there_does_so_whatever_the_week(text: str) -> None:
+    assert {claim[0] for claim in claimed(text)} & {"lives in"}
+
+
+def test_an_answer_about_somebody_else_is_none_about_the_speaker() -> None:
+    for asked in ("Remind me what Joris's surname is?", "Quel est le nom de Joris ?"):
+        said = "It's" if asked.startswith("R") else "C'est"
+        assert claimed(f"{asked} {said} Vandamme btw") == set()
+    assert claimed("What's my surname again? It's Vandamme btw") == {("name", "Vandamme")}
+
+
+def test_what_a_rule_reads_of_somebody_else_the_reader_does_not_mark_for_the_speaker() -> None:
+    assert claimed("so Noor started violin lessons on Tuesday") == set()
+    assert ("learns", "violin") in claimed("so I started violin lessons on Tuesday")
+
+
 def test_of_a_list_only_what_the_reader_doubts_is_dropped() -> None:
     text = "I'm allergic to nuts and the exam is on 5 December"
     rules_alone = extract(Message("user", text, created_at=SAID_AT))
@@ -139,6 +191,29 @@ def test_what_a_rule_reads_is_doubted_by_its_own_predicate() -> None:
     assert not said.doubts("Bosch", "avoids")  # a predicate that the reader does not know
     assert not said.doubts("Siemens", "works at")  # not a word of the message
     assert not said.doubts("", "works at")
+
+
+def told(*texts: str) -> set[str]:
+    """The facts that hold once somebody has said this, one message after the other."""
+    with Memory(":memory:", embedder=None) as memory:
+        for text in texts:
+            memory.remember(text, user="ada")
+            assert memory.jobs.catch_up(300) == 0
+        return {f"{fact.predicate} {fact.object}" for fact in memory.facts.list(user="ada")}
+
+
+def test_who_has_moved_looks_at_no_more_flats_there() -> None:
+    looking = "I'm looking at flats in Berlin."
+    assert told(looking) == {"plans looking at flats in Berlin"}
+    assert told(looking, "We moved to Berlin.") == {"lives in Berlin"}
+    assert len(told(looking, "We moved to Hamburg.")) == 2
+
+
+def test_a_district_takes_the_place_of_no_town_that_was_just_named() -> None:
+    moved = "We moved to Berlin."
+    assert told("The flat is in Neukölln.") == {"lives in Neukölln"}
+    assert told(moved, "The flat is in Neukölln.") == {"lives in Berlin"}
+    assert told(moved, "We moved again, the flat is in Potsdam.") == {"lives in Potsdam"}
 
 
 def test_a_stored_message_becomes_a_fact(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ _LONG_NUMBER = re.compile(r"\d{2,}")  # "2" may have been said as "two"
 _INSIDE = re.compile(r"(?<![.!?:…]\s)(?<!^)\b[^\W\d_]{2,}")  # not what begins a sentence
 _ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorter in what follows
 SAME_MATTER = 0.5  # how like each other two clauses on the same matter are at least
+MOVED = "moved"  # what the words for what is done begin with, of who lives in a new place
 SAME_TASK = 0.75  # the share of the words of a task that name it
 _MIN_WORDS = 2  # of a clause that is compared, and that two of them share
 _OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
@@ -177,9 +178,14 @@ def content_stems(text: str) -> set[str]:
 def is_same_task(planned: str, done: str) -> bool:
     """Whether what was done, or is off, is what was planned.
 
-    A verb may be irregular: of "pay the rent" and "paid the rent" the verbs only begin alike.
+    A verb may be irregular: of "pay the rent" and "paid the rent" the verbs only begin alike. Who
+    has moved to a town looks at no more flats there.
     """
-    plan, deed = _task_words(planned), _task_words(done)
+    deed = _task_words(done)
+    if deed & _task_words(MOVED):
+        for one in languages_of(planned):
+            planned = one.cues["homes"].sub(f" {MOVED} ", plain(planned))
+    plan = _task_words(planned)
     shared = plan & deed
     others = {word[0] for word in plan - shared} & {word[0] for word in deed - shared}
     count = len(shared) + bool(others)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from memorist.language.lexicon import Language, Rule, plain
 from memorist.language.patterns import Pattern, PatternMatch
-from memorist.language.text import is_single_valued
+from memorist.language.text import is_single_valued, stop_words
 from memorist.providers.reader import Mark
+from memorist.records.memories import PLANS
 
 NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
 ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
@@ -87,4 +89,11 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
         return thing.isdigit() == any(map(str.isdigit, thing)) and len(thing) < 20
     if predicate in ("birthday", "phone"):
         return any(map(str.isdigit, thing))
+    if predicate in PLANS:
+        return not _function_words().issuperset(words)
     return predicate != "email" or "@" in thing
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return stop_words("ranking", "grammar")

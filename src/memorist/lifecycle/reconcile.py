@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -55,6 +55,7 @@ NEWER = "something newer was said"
 OFF = "the plan has changed"
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
+SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
@@ -283,6 +284,8 @@ def resolve_claim(
         holding = sorted(holding, key=_said_at)[-1:]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []
+    if claim.within and any(said - _said_at(fact) < SHORTLY for fact in holding):
+        return []  # "The flat is in Neukölln", after "I moved to Berlin"
     if candidate.corrects and holding:
         return _correct(holding, new, is_dated=since != said)
     when: dict[str, Any] = {"at": since, "reason": NEWER, "planned": ahead}

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from memorist.language.dates import DateSpan, find_dates
+from memorist.language.dates import DateSpan
 from memorist.language.lexicon import (
     Language,
     Rule,
@@ -19,12 +19,14 @@ from memorist.language.lexicon import (
     tags_of,
     without_rules,
 )
-from memorist.language.patterns import Pattern, PatternMatch
+from memorist.language.likeness import MOVED, names_in
+from memorist.language.patterns import Pattern
 from memorist.language.pronouns import named
 from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import ALWAYS, NOTHING, MarkedPart, sure_marks, without_rivals
+from memorist.lifecycle.marks import ALWAYS, NOTHING, sure_marks, without_rivals
+from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
@@ -57,11 +59,8 @@ _CATEGORIES = {
 }
 _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
 _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
-_STATEMENT_EDGES = " ,;:—–-，；：、(（"
 _NO_MEMORIES = frozenset(("figure", "done"))
-_OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
-_LEARNT = _OWN | {"relation", "plan", "event"}  # which the reader knows, too
-_DONE_TOO = _OWN | {"decision", "project", "event"}
+_LEARNT = OWN | {"relation", "plan", "event"}  # which the reader knows, too
 _ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
 )
@@ -69,7 +68,6 @@ _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
-_LEAD_CHARS = 12  # before a date: "from", "as of"
 _BEGINNING = 20  # characters by which a sentence is found again
 _RELATED = {
     **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
@@ -77,130 +75,6 @@ _RELATED = {
     **dict.fromkeys(("son", "daughter", "child"), "has child"),
     **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
 }
-# Whether a date without its year means the last one (-1) or the next one (1).
-_LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
-
-
-class RuleMatch(NamedTuple):
-    """A rule that matches a sentence, and where."""
-
-    rule: Rule
-    parts: PatternMatch
-    language: Language
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether the reader found it, not a rule."""
-        return isinstance(self.parts, MarkedPart)
-
-
-class Statement(NamedTuple):
-    """A sentence that states something, its speaker and its time."""
-
-    text: str
-    clauses: Clauses
-    speaker: str
-    said_at: datetime
-    ahead: bool = False  # it is about the future
-
-    def dates(self, group: str) -> list[DateSpan]:
-        """The dates it names; its group of rules says whether they are past or future."""
-        lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
-        if lean not in self.clauses.dates:
-            self.clauses.dates[lean] = find_dates(self.clauses.text, self.said_at, lean)
-        return self.clauses.dates[lean]
-
-    def all_dates(self, group: str, matches: list[RuleMatch]) -> list[DateSpan]:
-        """The dates it names, those in the clauses of plans as a plan's, all others by a group."""
-        plans = [match for match in matches if match.rule.group == "plan"]
-        clauses = [self.clauses.around(*match.parts.span()) for match in plans]
-        ahead = {span.place: span for span in self.dates("plan")}
-        return [
-            ahead.get(span.place, span)
-            if any(first <= span.place[0] < last for first, last in clauses)
-            else span
-            for span in self.dates(group)
-        ]
-
-    def told(self, matches: list[RuleMatch]) -> str:
-        """The clauses from the first to the last that a rule matches."""
-        spans = [match.parts.span() for match in matches]
-        start, end = min(span[0] for span in spans), max(span[1] for span in spans)
-        first, last = self.clauses.around(min(start + 1, end), end)
-        return self.text[first:last].strip(_STATEMENT_EDGES)
-
-    def without_idle(self, matches: list[RuleMatch]) -> list[RuleMatch]:
-        """The matches, without those of `alone` rules in clauses that other rules read."""
-        read = [
-            self.clauses.around(*match.parts.span())
-            for match in matches
-            if not match.rule.alone and match.rule.group not in ("relation", "figure", "done")
-        ]
-        return [
-            match
-            for match in matches
-            if not match.rule.alone or all(_distance(span, match.parts.span()) > 0 for span in read)
-        ]
-
-    def without_called_off(self, matches: list[RuleMatch]) -> list[RuleMatch]:
-        """The matches, without those of what a clause says will not be."""
-        off = [match for match in matches if match.rule.off and match.rule.group == "done"]
-        read = [self.clauses.around(*match.parts.span()) for match in off]
-        return [
-            match
-            for match in matches
-            if match.rule.off
-            or match.rule.gone
-            or all(_distance(span, match.parts.span()) > 0 for span in read)
-        ]
-
-    def is_about_other(self, match: RuleMatch) -> bool:
-        """Whether a rule without a subject matches what the words before it say of others."""
-        cues, (start, end) = match.language.cues, match.parts.span()
-        named = match.parts.groupdict()
-        if named.get("relation") or named.get("thing") or cues["own"].search(self.text[start:end]):
-            return False
-        joined = match.language.joins.match(plain(match.parts[0]))  # "and work at Siemens"
-        if match.rule.group not in (_DONE_TOO if joined else _OWN):
-            return False
-        first, _ = self.clauses.around(start, start + 1)
-        before = self.text[first : start + (joined.end() if joined else 0)]
-        return bool(cues["subjects"].search(plain(before).rstrip()))
-
-    def is_planned(self, match: RuleMatch, day: DateSpan) -> bool:
-        """Whether a date ahead is when a claim begins, not of something else that is to come."""
-        if match.rule.group == "plan":
-            return True
-        cues, (start, end) = match.language.cues, match.parts.span()
-        first, last = self.clauses.around(min(start + 1, end - 1), end)
-        if not first <= day.place[0] < last:  # "first day at Lumen next week, as an engineer"
-            return self.ahead and not cues["own"].search(self.clauses.text[first:last])
-        said = self.clauses.text[first : max(end, day.place[0])]
-        led = self.clauses.text[max(first, day.place[0] - _LEAD_CHARS) : day.place[1]]
-        return bool(cues["from"].search(led)) or not cues["states"].search(said)
-
-    def dates_claim(self, match: RuleMatch, day: DateSpan) -> bool:
-        """Whether a date is when a claim began: a sister is one before, a figure may be a date."""
-        if match.rule.predicate == "related":
-            return False
-        if match.rule.group != "figure":
-            return True
-        led = self.clauses.text[max(0, day.place[0] - _LEAD_CHARS) : day.place[1]]
-        apart = _distance(match.parts.span("object"), day.place) > 0
-        return apart and bool(match.language.cues["from"].search(led))
-
-    def end_of(self, match: RuleMatch, spans: list[DateSpan]) -> DateSpan | None:
-        """The date ahead until which a claim holds, if its clause names one: "until June"."""
-        first, last = self.clauses.around(*match.parts.span())
-        for span in (it for it in spans if it.end > self.said_at):
-            led = self.clauses.text[max(first, span.place[0] - _LEAD_CHARS) : span.place[1]]
-            if first <= span.place[0] < last and match.language.cues["until"].search(led):
-                return span
-        return None
-
-    def part(self, match: RuleMatch, name: str) -> str:
-        """A part of a match, as it was written."""
-        return self.text[match.parts.start(name) : match.parts.end(name)]
 
 
 def extract(
@@ -268,6 +142,8 @@ def _worth_keeping(
         for rules in map(language, own):
             if rules.cues["frames"].search(plain(sentence)):
                 return
+            if said and _answers_for_other(sentence, said[-1], rules):
+                break
             whole = named(sentence, said, rules)
             allowed = tried if whole == sentence else groups  # "she" is not the speaker
             marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
@@ -275,6 +151,16 @@ def _worth_keeping(
                 yield found
                 break
         said.append(sentence)
+
+
+def _answers_for_other(sentence: str, before: str, rules: Language) -> bool:
+    """Whether a sentence says what the one before asks about others: "Joris's surname? It's …"."""
+    if not rules.cues["refers"].search(plain(sentence)):
+        return False
+    own, asking = rules.cues["own"], rules.cues["asks"].match(plain(before))
+    asked = (before[asking.end() :] or before) if asking else ""
+    about_other = asked and (names_in(before) or not rules.spaced)
+    return bool(about_other) and not any(own.search(plain(it)) for it in (asked, sentence))
 
 
 def _regions(text: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -356,7 +242,13 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     ahead = bool(cues["future"].search(sentence.clauses.text))
     speaker = message.name or message.role
     statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
-    meaningful = [match for match in sentence.matches if _says_something(match, statement)]
+    of_others = [it for it in sentence.matches if statement.is_about_other(it)]
+    meaningful = [
+        match
+        for match in sentence.matches
+        if not any(match is it or _reads(it, match) for it in of_others)
+        and _says_something(match, statement)
+    ]
     reading = sentence.reading
     meaningful = [
         it for it in meaningful if not it.rule.predicate or _believed(it, statement, reading)
@@ -431,6 +323,12 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
     return first <= start and end <= last and mark.rule.predicate != match.rule.predicate
 
 
+def _reads(match: RuleMatch, mark: RuleMatch) -> bool:
+    """Whether a rule reads a marked stretch as the reader does."""
+    same = mark.is_marked and mark.rule.predicate == match.rule.predicate
+    return same and distance(match.parts.span(), mark.parts.span()) == 0
+
+
 def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> list[Claim]:
     """The claims of a match, without what the reader takes for something else than a rule does."""
     claims = claims_of(match, statement)
@@ -447,10 +345,8 @@ def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) ->
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
-    """Whether a match names its object, its date if it needs one, and is about the speaker."""
+    """Whether a match names its object, and its date if it needs one."""
     rule, now = match.rule, statement.said_at
-    if not match.is_marked and statement.is_about_other(match):
-        return False
     spans = statement.dates(rule.group)
     if rule.group == "decision" and any(span.start <= now < span.end for span in spans):
         return False  # a decision for today is of no use tomorrow
@@ -485,17 +381,13 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     rule, spans = match.rule, statement.dates(match.rule.group)
     if rule.predicate is None:
         return []
+    if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
+        return []
     is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
     until = None if rule.ends else statement.end_of(match, spans)
-    began = [span for span in spans if span is not until]
-    near = min(began, key=lambda span: _distance(span.place, match.parts.span()), default=None)
-    if rule.ends and spans:  # "from 2015 to 2019"
-        near = max(spans, key=lambda span: span.start)
-    if near and near.start > statement.said_at and not statement.is_planned(match, near):
-        near = None
-    if near and not statement.dates_claim(match, near):
-        near = None
+    near = _beginning(match, statement, [span for span in spans if span is not until])
+    is_within = rule.predicate == "lives in" and statement.is_of_home(match)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
         return Claim(
@@ -508,6 +400,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             ends=ends or rule.off,
             off=rule.off,
             gone=rule.gone,
+            within=is_within,
         )
 
     unless = rule.unless
@@ -525,14 +418,24 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     claims = [claim(thing, predicate) for thing in things for predicate in ended]
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
+    holds = not (rule.ends or rule.off or (near and near.start > statement.said_at))
+    if predicate == "lives in" and subject == statement.speaker and holds:
+        done = ((f"{MOVED} {thing}", plan) for thing in things for plan in PLANS)
+        claims += [claim(*it, ends=True) for it in done]
     if things and match.parts.groupdict().get("former"):
         left = match.language.objects_of(statement.part(match, "former"), place=True)
         claims += [claim(thing, ends=True) for thing in left]
     return claims
 
 
-def _distance(one: tuple[int, int], other: tuple[int, int]) -> int:
-    return max(one[0] - other[1], other[0] - one[1], 0)
+def _beginning(match: RuleMatch, statement: Statement, spans: list[DateSpan]) -> DateSpan | None:
+    """The date since which a claim holds or, if it ends one, when that ended."""
+    near = min(spans, key=lambda span: distance(span.place, match.parts.span()), default=None)
+    if match.rule.ends and spans:  # "from 2015 to 2019"
+        near = max(spans, key=lambda span: span.start)
+    if near and near.start > statement.said_at and not statement.is_planned(match, near):
+        return None
+    return near if near and statement.dates_claim(match, near) else None
 
 
 def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
@@ -564,7 +467,7 @@ def _objects(
         first, last = statement.clauses.around(*match.parts.span())
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
         last = match.parts.end() + after.start() if after else last
-        return [statement.text[first:last].strip(_STATEMENT_EDGES + ".!。！)")]
+        return [statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")]
     if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")

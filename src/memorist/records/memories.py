@@ -154,7 +154,7 @@ class Claim:
     `single` if one object holds at a time (a home), not several (a liking); None leaves that to
     the predicate. `ends` if the message says that it holds no longer, `off` that what was planned
     will not be: the object is then words of the plan, or `ANY`. `gone` if it ends whatever is known
-    of a thing of that name.
+    of a thing of that name. `within` if it may be a part of what was named shortly before.
     """
 
     subject: str
@@ -166,6 +166,7 @@ class Claim:
     ends: bool = False
     off: bool = False
     gone: bool = False
+    within: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
