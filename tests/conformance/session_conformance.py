@@ -9,6 +9,7 @@ from memorist.records.memories import Add, Expire, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
+from tests.conformance.queue_conformance import later
 from tests.conformance.worlds import HOSTILE_USERS, fresh_scope, near, texts, worded
 
 
@@ -29,6 +30,25 @@ class SessionConformance:
         appended = store.append(user, [message, message])
         assert appended.added == len(set(appended.seqs)) == 1
         assert store.open_session(user).id == appended.session_id
+
+    def test_that_a_session_is_active_is_written_once_a_minute(self, store: Store) -> None:
+        agent = fresh_scope().whole_user().within(agent="tutor")
+
+        def noted_at() -> int:
+            named = {"owner": agent.owner, "agent": "tutor"}
+            return store._engine.read(agent.owner, lambda db: db.rows("active_session", **named))[
+                0
+            ][1]
+
+        first = store.open_session(agent)
+        began = noted_at()
+        assert store.open_session(agent) == store.open_session(agent, claimed=first.id) == first
+        assert noted_at() == began
+        with later(store, minutes=2):
+            assert store.open_session(agent) == first
+            assert noted_at() > began
+            other = store.open_session(agent.within(session="other"))
+            assert store.open_session(agent) == other
 
     def test_another_agent_has_another_session(self, store: Store) -> None:
         user = fresh_scope().whole_user()

@@ -25,7 +25,7 @@ from memorist.records.activity import Events
 from memorist.records.archive import ArchiveRecord
 from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.message import Appended, Batch, Job, Message, Remembered, Source
+from memorist.records.message import Appended, Batch, Job, Message, Remembered, Session, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import Count, Place, now, to_micros
 from memorist.store import (
@@ -167,7 +167,8 @@ class Store:
     _reindex = writes(log.reindex)
 
     # Sessions
-    open_session = writes(log.open_session)
+    _open_session = writes(log.open_session)
+    _just_active = reads(log.just_active)
     active = reads(log.active)
     sessions = reads(log.list_sessions)
     session_summaries = reads(log.summarized, snapshot=True)
@@ -261,6 +262,13 @@ class Store:
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
     rebuild = writes(forgetting.rebuild, exclusive=True)
+
+    def open_session(
+        self, scope: Scope, *, claimed: str | None = None, new: bool = False, adopt: bool = False
+    ) -> Session:
+        """See `log.open_session`; nothing is written of a session that was active just now."""
+        known = None if new or adopt else self._just_active(scope, claimed)
+        return known or self._open_session(scope, claimed=claimed, new=new, adopt=adopt)
 
     def append(
         self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None

@@ -40,6 +40,7 @@ from memorist.store.rows import ALL, END, Row, check_count, dated_page
 
 MOST_IN_JOB = 100  # messages
 MAX_COUNTED = 1_000
+NOTED_FOR = 60_000_000  # microseconds, in which that a session is active is not written again
 TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
 
 
@@ -89,11 +90,7 @@ def open_session(
 
     `new` says that the name was made this moment; `adopt`: see `ensure_session`.
     """
-    chosen = scope.session
-    if chosen is None:
-        chosen = _if_theirs(db, scope, claimed)
-    if chosen is None:
-        chosen = _active(db, scope)
+    chosen = scope.session or _if_theirs(db, scope, claimed) or _active(db, scope)
     if chosen is None:
         new, chosen = True, new_id()
     home = scope.within(session=chosen)
@@ -101,6 +98,14 @@ def open_session(
     named = {"owner": scope.owner, "user_id": scope.user, "agent": agent, "session_id": chosen}
     db.run("activate_session", **named, now=db.now)
     return Session(scope=_home(scope, agent, chosen), created_at=from_micros(created_at))
+
+
+def just_active(db: Db, scope: Scope, claimed: str | None) -> Session | None:
+    """What `open_session` returns, if that was noted as active within the last minute."""
+    row = db.row("active_session", owner=scope.owner, agent=scope.agent or "")
+    if row is None or not 0 <= db.now - row[1] < NOTED_FOR:
+        return None
+    return active(db, scope) if row[0] == (scope.session or claimed or row[0]) else None
 
 
 def active(db: Db, scope: Scope) -> Session | None:
@@ -179,15 +184,11 @@ def agents(db: Db, scope: Scope) -> list[str]:
 
 
 def _if_theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
-    try:
+    wanted: Scope | None = None
+    with suppress(ScopeError):  # it comes from a browser and may be anything
         wanted = None if claimed is None else scope.within(session=claimed)
-    except ScopeError:  # it comes from a browser and may be anything
-        wanted = None
     row = None if wanted is None else db.row("find_session", **wanted.columns())
-    if row is None:
-        return None
-    _, agent, _ = row
-    return claimed if agent == (scope.agent or "") else None
+    return claimed if row is not None and row[1] == (scope.agent or "") else None
 
 
 def _active(db: Db, scope: Scope) -> str | None:
@@ -392,8 +393,7 @@ def text_from(
     with suppress(ValueError):  # another program may have written anything
         more = json.loads(stored or "null")
     if chars is None or not isinstance(more, dict) or "content" in more:  # it is not plain text
-        [row] = db.rows("messages_by_seq", owner=scope.owner, seqs=[seq])
-        message = db.unpack(row)
+        message = db.unpack(db.rows("messages_by_seq", owner=scope.owner, seqs=[seq])[0])
         whole = message.content if isinstance(message.content, str) else ""
         chars, text, more = len(whole), whole[start : start + PART_CHARS], vars(message)
     unfinished = bool(more.get("unfinished"))

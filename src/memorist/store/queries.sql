@@ -59,7 +59,7 @@ WITH RECURSIVE names (name) AS (
 SELECT name FROM names WHERE name <> '' LIMIT 1000
 
 -- name: active_session
-SELECT active_session_id FROM user_agent_active_sessions
+SELECT active_session_id, @micros(last_active_at) FROM user_agent_active_sessions
 WHERE owner = :owner AND agent_name = :agent
 
 -- name: activate_session
