@@ -150,12 +150,11 @@ def index_messages(
     first_piece: int = 0,
 ) -> None:
     """Index messages, given with their seqs, by their words."""
-    shared = {"owner": owner, "kind": "message", "agent": agent, "session": session}
+    of = {"owner": owner, "kind": "message", "view_id": None, "agent": agent, "session": session}
     rows = [
         {
-            **shared,
+            **of,
             **prepared.traits,
-            "view_id": None,
             "id": seq * PASSAGES_PER_MESSAGE + first_piece + number,
             "start_at": start,
             "stop_at": stop,

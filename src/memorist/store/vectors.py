@@ -228,8 +228,9 @@ class VectorIndexCache:
     def _used(self, place: Place) -> None:
         self._indexes.move_to_end(place)
         for shared in islice(reversed(self._indexes.values()), MAY_GROW):
-            self._nbytes += shared.index.nbytes - shared.counted
-            shared.counted = shared.index.nbytes
+            size = shared.index.nbytes
+            self._nbytes += size - shared.counted
+            shared.counted = size
         while len(self._indexes) > 1 and self._nbytes > self._max_bytes:
             self._nbytes -= self._indexes.popitem(last=False)[1].counted
 

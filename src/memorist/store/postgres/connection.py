@@ -106,11 +106,6 @@ def numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:
     return by_number.encode(), names
 
 
-def _compact(value: Any) -> Any:
-    is_integers = type(value) is list and value and type(value[0]) is int
-    return Integers(value) if is_integers else value
-
-
 class WatchedConnection(psycopg.Connection[Row]):
     """A connection on which no statement waits forever.
 
@@ -155,7 +150,10 @@ class WatchedConnection(psycopg.Connection[Row]):
 
     def _dumped(self, statement: SentStatement) -> tuple[SentStatement, Parsed, list[Any], Any]:
         sql, names = numbered(statement.sql)
-        values = [_compact(statement.values[name]) for name in names]
+        given = [statement.values[name] for name in names]
+        values = [
+            Integers(it) if type(it) is list and it and type(it[0]) is int else it for it in given
+        ]
         sent = self._transformer.dump_sequence(values, [adapt.PyFormat.AUTO] * len(values))
         types = tuple(self._transformer.types or ())
         return statement, (sql, types), list(sent), self._transformer.formats
@@ -182,7 +180,8 @@ class WatchedConnection(psycopg.Connection[Row]):
 
     def _results(self) -> PQGen[list[PGresult]]:
         """All that the server answers to what was sent."""
-        line, results = self.pgconn, list[PGresult]()
+        results: list[PGresult] = []
+        line = self.pgconn
         unsent = line.flush()
         while True:
             if not (ready := (yield Wait.RW if unsent else Wait.R)):

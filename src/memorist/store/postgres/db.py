@@ -440,7 +440,8 @@ def view_keys(owner: str, text: str) -> list[int]:
 
 def word_keys(owner: str, words: Sequence[str]) -> list[int]:
     """A number for each occurrence of a word, made of the owner, the word and the count so far."""
-    times, keys = dict[str, int](), list[int]()
+    times: dict[str, int] = {}
+    keys: list[int] = []
     for word in words:
         times[word] = nth = times.get(word, 0) + 1
         if nth <= MAX_TIMES:

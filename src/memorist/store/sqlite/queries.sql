@@ -89,7 +89,8 @@ VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :cr
   :speaker, :self_reference, :is_question, :importance)
 
 -- name: index_passage
-INSERT INTO passage_words (rowid, words) VALUES (:id, replace(:words, '·', '·' || substr(:kind, 1, 1)))
+INSERT INTO passage_words (rowid, words) VALUES (:id,
+  CASE :kind WHEN 'message' THEN :words ELSE replace(:words, '·', '·' || substr(:kind, 1, 1)) END)
 
 -- name: keep_words_waiting
 INSERT INTO words_waiting (id, owner, words) VALUES (:id, :owner, :words)
