@@ -141,10 +141,13 @@ class RequestBuilder(ContextBuilder):
         self, messages: Sequence[BaseMessage], assembly: Assembly
     ) -> tuple[Summary | None, list[LogLine]]:
         """The summary, and all messages that it does not cover."""
-        try:
-            demand = assembly.demand()
-        except WindowError:
-            demand = self.window.budget
+
+        def demand() -> int:
+            try:
+                return assembly.demand()
+            except WindowError:
+                return self.window.budget
+
         summary, self._log = self.read_history(demand)
         if summary is None and self.prior and self.failed:
             summary = self._summary_of(self.prior)

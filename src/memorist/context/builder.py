@@ -130,7 +130,7 @@ class ContextBuilder:
         system = self.system if self.system is not None else own.text if own is not None else ""
         known = {question.message_id, *([own.message_id] if own is not None else ())}
         assembly, recall = self.gather(question, system, self.tools, known)
-        summary, tail = self.read_history(assembly.demand())
+        summary, tail = self.read_history(assembly.demand)
         newest = tail.entries[-1].message if tail.entries else question
         if newest.role == "user" and _content(newest) == _content(question):  # already stored
             known.add(newest.message_id)
@@ -198,7 +198,7 @@ class ContextBuilder:
 
     def entries(self, what: str, scope: Scope, ids: Sequence[str]) -> Sequence[LogEntry]:
         """The messages with these ids; none, and a note in `failed`, if they cannot be read."""
-        return self.attempt(what, [], self.store.find, scope, ids)
+        return self.attempt(what, [], self.store.find, scope, ids) if ids else []
 
     def _articles(self, question: str) -> Callable[[int], Sequence[Quote]] | None:
         if self.library is None or not self.window.articles:
@@ -213,8 +213,8 @@ class ContextBuilder:
         first = self.attempt("system", [], self.store.following, self.scope, after=0, limit=1)
         return first[0].message if first and first[0].message.role == "system" else None
 
-    def read_history(self, demand: int) -> tuple[Summary | None, Tail]:
-        """The summary of the session and the messages after it; `demand` is what the rest takes.
+    def read_history(self, demand: Callable[[], int]) -> tuple[Summary | None, Tail]:
+        """The summary of the session and the messages after it; `demand` tells what the rest takes.
 
         A summary that was made for a smaller window covers more than it must. Then an older one
         is used, or none, if the messages after that fit without being summarised again.
@@ -225,7 +225,7 @@ class ContextBuilder:
         tail = self._read_tail(newest)
         if newest is None or newest.asked or tail.more:
             return newest, tail
-        room = int((self.window.threshold - demand) * AMPLE) - newest.tokens
+        room = int((self.window.threshold - demand()) * AMPLE) - newest.tokens
         least = newest.tokens_before + tail.tokens - room
         older: Summary | None = None
         if least > 0:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import PASSAGE_CHARS
@@ -53,7 +54,7 @@ class Quote:
     body: str = field(init=False, repr=False)  # the text, quoted; all are needed often
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "date", f"{self.at.day} {self.at:%B %Y}\n" if self.at else "")
+        object.__setattr__(self, "date", _day(self.at.date()) if self.at else "")
         source = f"{self.source}{', named' if self.name else ''}:\n" if self.source else ""
         name = f"{quoted(f'{self.name}:')}\n" if self.name else ""
         object.__setattr__(self, "header", source + name)
@@ -63,6 +64,11 @@ class Quote:
         """The quotation with its number, which an answer may cite."""
         break_ = " " if self.source else "\n"
         return f"[{number}]{break_}{self.header}{self.body}"
+
+
+@lru_cache(maxsize=1_024)
+def _day(day: date) -> str:
+    return f"{day.day} {day:%B %Y}\n"
 
 
 def quote_of(hit: Hit, whole: str | None = None) -> Quote:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Any
 
 from memorist.errors import InvalidError
@@ -88,7 +87,7 @@ def add_receipt(db: Db, scope: Scope, receipt: TurnReceipt) -> int:
         message_id=receipt.message_id,
         created_at=to_micros(receipt.created_at),
         receipt=dump_json(receipt.receipt),
-        recalled=dump_json([astuple(it) for it in receipt.recalled]),
+        recalled=dump_json([(it.kind, it.id, it.score) for it in receipt.recalled]),
         cites=dump_json(receipt.cites),
     )
     db.run("trim_receipts", owner=scope.owner, most=MOST_RECEIPTS)

@@ -168,10 +168,8 @@ class _ChatTurn:
             yield "done", self._done(reply.answer.message_id)
             return
         if self.runtime.model is None:
-            preview = await in_thread(self.runtime.preview, self.question)
-            context = ContextAnswer.model_validate(preview)
-            await self._keep(preview.recall, context.receipt)
-            yield "memory", preview.recall
+            recall, context = await in_thread(self._preview)
+            yield "memory", recall
             yield "context", context
             yield "notice", {"code": "no_model", "text": NO_MODEL}
             yield "receipt", context.receipt
@@ -185,7 +183,7 @@ class _ChatTurn:
                     if name == "memory":
                         recall = data
                     elif name == "receipt":
-                        await self._keep(recall, data, agent_event.message_id)
+                        await in_thread(self._keep, recall, data, agent_event.message_id)
                     yield name, data
 
     def _translated(self, agent_event: Any) -> list[ChatEvent]:
@@ -206,9 +204,14 @@ class _ChatTurn:
                 return [*receipts, ("done", done)]
         return []
 
-    async def _keep(
-        self, recall: Recall, receipt: ReceiptAnswer, message_id: str | None = None
-    ) -> None:
+    def _preview(self) -> tuple[Recall, ContextAnswer]:
+        """Store the question; what is recalled for it, and what a model would be sent."""
+        preview = self.runtime.preview(self.question)
+        context = ContextAnswer.model_validate(preview)
+        self._keep(preview.recall, context.receipt)
+        return preview.recall, context
+
+    def _keep(self, recall: Recall, receipt: ReceiptAnswer, message_id: str | None = None) -> None:
         """Store the receipt of this turn, without texts, and what was recalled for it."""
         it = self.question
         turn = TurnReceipt(
@@ -219,7 +222,7 @@ class _ChatTurn:
             recalled=tuple(RecalledId(hit.kind, hit.id, hit.score) for hit in recall.hits),
         )
         with suppress(MemoristError):  # the answer matters more
-            await in_thread(self.memory.add_receipt, turn, user=it.chat.session.scope.user)
+            self.memory.add_receipt(turn, user=it.chat.session.scope.user)
 
     def _done(self, message_id: str | None = None, warnings: tuple[str, ...] = ()) -> ChatDone:
         it = self.question
