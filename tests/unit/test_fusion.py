@@ -67,7 +67,7 @@ def ranked(
 
 
 def finds(*pairs: tuple[int, float]) -> list[Found]:
-    return [Found(*pair) for pair in pairs]
+    return [Found(*pair, share=1.0) for pair in pairs]
 
 
 def test_shares_lie_between_the_lowest_and_the_best() -> None:
@@ -76,6 +76,21 @@ def test_shares_lie_between_the_lowest_and_the_best() -> None:
     assert shares([4.0, 2.0, 3.0], 0.0, 4.0) == [1.0, 0.5, 0.75]
     assert shares([-0.5, -1.5], -1.5, -0.5) == [1.0, 0.0]
     assert shares([2.0, 2.0], 2.0, 2.0) == [1.0, 1.0]
+
+
+def test_what_is_less_than_half_as_near_as_the_nearest_counts_nothing() -> None:
+    near = ranked(
+        {"meaning": finds((1, 0.6), (2, 0.45), (3, 0.3), (4, 0.1))}, *map(passage, range(1, 5))
+    )
+    assert [near[id_].parts["meaning"] for id_ in (1, 2, 3, 4)] == pytest.approx([1, 0.5, 0, 0])
+
+
+def test_where_no_record_has_many_of_the_words_words_count_less() -> None:
+    few, many = ([Found(1, 5.0, share=share), Found(2, 2.5, share=0.1)] for share in (0.3, 0.6))
+    for found, worth in ((few, 0.5), (many, 1.0)):
+        by_words = ranked({"words": found}, passage(1), passage(2))
+        assert by_words[1].parts["words"] == pytest.approx(worth)
+        assert by_words[2].parts["words"] == pytest.approx(worth / 2)
 
 
 def test_one_find_alone_is_worth_all_of_its_channel() -> None:
@@ -256,7 +271,7 @@ IDS = st.integers(1, 30)
 SCORES = st.floats(-1, 20, allow_nan=False)
 FOUND = st.dictionaries(
     st.sampled_from(["words", "meaning", "links", "recency"]),
-    st.lists(st.builds(Found, IDS, SCORES), max_size=15),
+    st.lists(st.builds(Found, IDS, SCORES, share=st.floats(0, 1)), max_size=15),
 )
 
 

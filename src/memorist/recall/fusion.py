@@ -32,6 +32,7 @@ DEPTH = 90  # passages that each channel finds at most
 SCORE, FULL, SHARE = itemgetter(1), itemgetter(2), itemgetter(3)  # of a `Found`, but faster
 MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.merged)]
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
+MOST_WORDS = 0.6  # of those asked for: words count in full where a record holds so many
 FITS_TOO = 0.6  # of the score of what it updates, which a message needs by itself
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
 OWN = ("user", None)  # roles of a user's statements, and of what was derived
@@ -68,7 +69,7 @@ class Ranking:
 
     words: float = 0.55
     synonyms: float = 0.8
-    meaning: float = 0.45
+    meaning: float = 0.65
     links: float = 0.02
     neighbours: float = 0.4
     short_chars: int = 400
@@ -204,10 +205,11 @@ def _gather(
 ) -> None:
     """Add a channel's finds, best first. Of several passages of a record the best one counts."""
     scores = list(map(SCORE, finds))
-    # Of many passages even the nearest in meaning may be far: then the last one counts 0.
-    low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
+    low = _unrelated(scores) if channel == "meaning" else 0.0
     # Where only synonyms were found, the best find counts less than 1.
     high = max(max(scores, default=low), max(map(FULL, finds), default=low))
+    if channel == "words":  # a word or two in common tell little, even where nothing has more
+        weight *= min(max(map(SHARE, finds), default=0.0) / MOST_WORDS, 1.0)
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}
     rows, held = board.rows, board.passages
@@ -228,12 +230,18 @@ def _gather(
     board.add(channel, column)
 
 
+def _unrelated(cosines: Sequence[float]) -> float:
+    """The cosine that counts 0: half of the nearest, or, of many passages, that of the last."""
+    last = min(cosines) if len(cosines) >= DEPTH else 0.0
+    return max(max(cosines, default=0.0) / 2, last)
+
+
 def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
-    """Scores scaled so that `low` becomes 0 and `high` becomes 1."""
+    """Scores scaled so that `low` and what is below become 0, and `high` becomes 1."""
     if high <= low:
         return [1.0] * len(scores)
     span = high - low
-    return [(score - low) / span for score in scores]
+    return [max(score - low, 0.0) / span for score in scores]
 
 
 def _lend(board: Board, held: Any, ranking: Ranking, short: Sequence[float]) -> None:
@@ -422,13 +430,13 @@ class Curves(NamedTuple):
 
 CURVES: Mapping[str, Curves] = {
     "memorist-minilm-2/int8": Curves(
-        (-7.948, 16.681, 4.361, -0.822, -2.387, 1.932), (-3.067, 5.199, -3.523, -0.676)
+        (-7.604, 17.393, 3.158, -0.919, -2.734, 2.173), (-2.09, 4.496, -2.71, -0.884)
     ),
     "memorist-static-2/256": Curves(
-        (-6.885, 4.114, 8.542, -0.545, -3.796, 3.679), (-3.352, 5.257, -3.628, -0.698)
+        (-4.527, 3.511, 5.144, -0.411, -1.558, 2.051), (-2.721, 4.209, -2.274, -0.775)
     ),
     WORDS_ALONE: Curves(
-        (-3.955, 0.0, 10.348, -0.414, -4.196, 3.923), (-1.372, 5.969, -4.196, -0.867)
+        (-2.027, 0.0, 5.916, -0.275, -1.454, 1.944), (-0.553, 5.39, -3.345, -0.972)
     ),
 }
 """By the embedder's name: cosines of others lie elsewhere, so they are judged by words alone."""
