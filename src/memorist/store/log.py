@@ -512,8 +512,7 @@ def _rewrite(
 ) -> None:
     """Overwrite a message and its passages, from the one with the id `replaced` on, or all."""
     at = {"owner": scope.owner, "seq": seq}
-    columns = {name: new.traits[name] for name in ("role", "created_at")}
-    db.run("rewrite_message", **at, **columns, **new.content)
+    db.run("rewrite_message", **at, **new.traits, **new.content)
     row = db.row("last_passage", **at)
     first = seq * PASSAGES_PER_MESSAGE if replaced is None else replaced
     db.run("delete_message_passages", **at, first=first)
