@@ -340,6 +340,13 @@ def test_an_empty_id_is_an_error(run: Run, option: str) -> None:
     assert done.stderr == b"ScopeError: %b is empty: it must name a %b\n" % (name, name)
 
 
+def test_a_moment_that_is_none_says_how_to_write_one(run: Run) -> None:
+    for command in (["recall", "tea", "--after", "yesterday"], ["facts", "--valid", "2026-13-01"]):
+        done = run(*command)
+        assert done.returncode == 2
+        assert b"write a day as 2026-05-01" in done.stderr
+
+
 def test_a_command_without_its_argument_says_how_it_is_used(run: Run) -> None:
     done = run("remember")
 

@@ -220,7 +220,8 @@ def test_nobody_reads_another_users_words(memory: Memory, other: str) -> None:
 
 
 def test_an_empty_user_or_session_is_refused(memory: Memory) -> None:
-    for names in ({"user": ""}, {"user": "ada", "session": ""}):
+    unset: list[dict[str, Any]] = [{"user": ""}, {"user": "ada", "session": ""}]
+    for names in unset:
         with pytest.raises(ScopeError, match="is empty"):
             memory.remember("I moved to Ghent.", **names)
         with pytest.raises(ScopeError, match="is empty"):
@@ -324,6 +325,11 @@ def test_what_ended_this_month_says_the_day_and_earlier_the_month() -> None:
         assert mark() == {"until 14 November 2026"}
         today = datetime(2026, 12, 1, tzinfo=UTC)
         assert mark() == {"until November 2026"}
+
+
+def test_forgetting_all_from_a_source_that_is_none_is_an_error(memory: Memory) -> None:
+    with pytest.raises(InvalidError, match="source must be one of"):
+        memory.forget(user="ada", source="wbe")  # type: ignore[arg-type]
 
 
 def test_forgetting_everything_has_to_be_said(memory: Memory) -> None:

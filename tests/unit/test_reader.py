@@ -202,6 +202,11 @@ def told(*texts: str) -> set[str]:
         return {f"{fact.predicate} {fact.object}" for fact in memory.facts.list(user="ada")}
 
 
+def test_all_that_a_user_says_of_themselves_is_learnt_however_much_at_once() -> None:
+    owns = "a boat,a kayak,a tandem,a telescope,a sewing machine,a harp,a greenhouse".split(",")
+    assert len(told(*(f"I own {thing}." for thing in owns))) == len(owns)
+
+
 def test_who_has_moved_looks_at_no_more_flats_there() -> None:
     looking = "I'm looking at flats in Berlin."
     assert told(looking) == {"plans looking at flats in Berlin"}

@@ -1,7 +1,7 @@
 """`memorist memories`, `facts`, `undo` and `maintain`: what was derived from messages."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -56,17 +56,16 @@ def facts(
     user: opt.User = None,
     agent: opt.Agent = None,
     valid: datetime | None = typer.Option(
-        None, metavar=opt.DAY, help="What was true then. Default: now."
+        None, metavar=opt.DAY, parser=opt.moment, help="What was true then. Default: now."
     ),
     known: datetime | None = typer.Option(
-        None, metavar=opt.DAY, help="By what was known then. Default: now."
+        None, metavar=opt.DAY, parser=opt.moment, help="By what was known then. Default: now."
     ),
     all_: bool = typer.Option(False, "--all", help="Also what is no longer true."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the facts that are true now, or were true at a moment, by what was known then."""
-    valid, known = (at and at.astimezone(UTC) for at in (valid, known))
     true_at = None if all_ else valid or known or now()
     with opt.open_memory(db, user) as (memory, user):
         opt.catch_up(memory, user)

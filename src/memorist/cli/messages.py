@@ -1,7 +1,7 @@
 """`memorist remember`, `recall`, `history` and `forget`: the log of messages."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import typer
@@ -52,14 +52,16 @@ def recall(
     agent: opt.Agent = None,
     session: opt.SessionId = None,
     limit: int = typer.Option(10, "--limit", "-n", min=1, help="How many at most."),
-    min_score: float = typer.Option(MIN_SCORE, help="Only hits of at least this score, 0 to 1."),
+    min_score: float = typer.Option(
+        MIN_SCORE, min=0, max=1, help="Only hits of at least this score, 0 to 1."
+    ),
     kind: str | None = typer.Option(None, help="Only: message, memory, fact, note or article."),
     role: str | None = typer.Option(None, help="Only what user, assistant, tool or system said."),
     after: datetime | None = typer.Option(
-        None, metavar=opt.DAY, help="Only what was said at or after."
+        None, metavar=opt.DAY, parser=opt.moment, help="Only what was said at or after."
     ),
     before: datetime | None = typer.Option(
-        None, metavar=opt.DAY, help="Only what was said at or before."
+        None, metavar=opt.DAY, parser=opt.moment, help="Only what was said at or before."
     ),
     deadline: opt.Deadline = 5_000,
     explain: bool = typer.Option(False, "--explain", "-x", help="Show what made up each score."),
@@ -80,8 +82,8 @@ def recall(
             min_score=min_score,
             kind=kind,
             role=role,
-            after=after.astimezone(UTC) if after else None,
-            before=before.astimezone(UTC) if before else None,
+            after=after,
+            before=before,
             deadline_ms=deadline,
         )
     if explain and result.hits and not as_json:

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -74,7 +75,15 @@ Everyone = Annotated[bool, typer.Option("--everyone", help="For all users of the
 LibraryName = Annotated[
     str | None, typer.Option("--library", "-l", help="A library that all users share, by its name.")
 ]
-Deadline = Annotated[float, typer.Option("--deadline", help="Milliseconds for the search.")]
+Deadline = Annotated[float, typer.Option("--deadline", min=1, help="Milliseconds for the search.")]
+
+
+def moment(text: str) -> datetime:
+    """A moment as it is typed: a day, or a day and a time, here where no zone is named."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"write a day as {DAY}, or a time as {DAY}T09:30") from None
 
 
 @contextmanager

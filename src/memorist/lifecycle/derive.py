@@ -226,7 +226,8 @@ class Deriver:
             self._gate.wait()
             self._budget.check()
             last = seqs[candidate.sources[-1]]
-            if not is_lesson(candidate) and not self._has_room(batch, last, changes):
+            is_own = bool(candidate.claims) and candidate.source in ("user", "import")
+            if not (is_own or is_lesson(candidate) or self._has_room(batch, last, changes)):
                 continue
             first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
             earlier = [one for one in batch.before(first, CONTEXT) if is_trusted(one.source)]

@@ -23,9 +23,10 @@ BOOSTS: Mapping[str, float] = {
 class Policy:
     """The numbers by which memories are made, weighed, promoted and expired.
 
-    At most `share` of the last `window` messages of a session become memories. Texts at least
-    `alike` say the same; an assistant's statement is an echo if `echo` of its words were said
-    before. `shared` memories are seen by all agents of a user, others only by their own agent.
+    At most `share` of the last `window` messages of a session become memories; those by which a
+    user states facts always do. Texts at least `alike` say the same; an assistant's statement is an
+    echo if `echo` of its words were said before. `shared` memories are seen by all agents of a
+    user, others only by their own agent.
     """
 
     min_messages: int = 1

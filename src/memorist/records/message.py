@@ -495,11 +495,14 @@ class Job:
 
 def source_of(message: Message, stamp: Source | None) -> str:
     """The source that was given, or else the one that the role implies."""
-    if stamp is None:
-        return message.role
-    if stamp not in get_args(Source):
+    return message.role if stamp is None else check_source(stamp)
+
+
+def check_source(source: str) -> str:
+    """Raise unless there is such a source."""
+    if source not in get_args(Source):
         raise RecordError(f"source must be one of {', '.join(get_args(Source))}")
-    return stamp
+    return source
 
 
 def trust_of(source: str) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorist.errors import NotFoundError
 from memorist.records.memories import Fact, MemoryItem
+from memorist.records.message import check_source
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
@@ -47,6 +48,8 @@ def forget(
     be removed, so that the transaction is rolled back.
     """
     check_each("what to forget", message_id, record_id, source)
+    if source is not None:
+        check_source(source)
     if message_id is not None:
         rows = message_places(db, scope, message_id)
         if not rows:
