@@ -278,7 +278,7 @@ class RecallRun:
 
     def _look_up(self, finds: dict[str, list[Found]]) -> dict[int, Passage]:
         """The passages that were found; the store is asked for those not looked up before."""
-        ids = {find.passage for found in finds.values() for find in found} - self._passages.keys()
+        ids = {find[0] for found in finds.values() for find in found} - self._passages.keys()
         if ids:
             new = self._searcher.store.passages(self._query.scope, sorted(ids))
             with self._lock:
@@ -290,7 +290,7 @@ class RecallRun:
         self._is_ranking = True
         finds = self._finds()
         passages = self._look_up(finds)
-        self._total = len({(it.kind, it.record) for it in passages.values()})
+        self._total = len({it[1:3] for it in passages.values()})  # by kind and record
         if not passages:
             return [], finds.keys()
         limit = max(limit, LOOKED_AT)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -155,7 +156,11 @@ def caller_of(scope: Scope) -> Caller:
 
 def address_of(scope: Scope) -> Caller:
     """The client's address; of IPv6 its /64 network, since one host has as many as it likes."""
-    host = (scope.get("client") or ("",))[0]
+    return _address((scope.get("client") or ("",))[0])
+
+
+@lru_cache(maxsize=1_024)
+def _address(host: str) -> Caller:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -256,6 +261,9 @@ class ConcurrencyLimit:
         slots = self._callers.setdefault(caller, _CallerSlots(size))
         if slots.waiting >= max(size, self._max_concurrent) * QUEUE_FACTOR:
             return None
+        if not slots.locked():
+            await slots.acquire()  # at once
+            return Slot(slots.release)
         slots.waiting += 1
         try:
             async with asyncio.timeout(self._max_wait_s):

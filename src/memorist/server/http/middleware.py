@@ -180,18 +180,19 @@ class TrustedOrigins(CheckMiddleware):
         super().__init__(CORSMiddleware(app, self._origins, **CORS) if self._origins else app)
 
     async def check(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        sent, host = headers.getlist("origin"), headers.get("host", "").lower()
-        origin = sent[0].lower() if len(sent) == 1 else ""
-        trusted = origin in (f"http://{host}", f"https://{host}", *self._origins)
-        if sent and not trusted and not LOOPBACK_PAGE.fullmatch(origin):
-            raise ForbiddenError(
-                "pages of this origin may not ask this server; start it with --allow-origin"
-            )
-        sites = [value.strip().lower() for value in headers.getlist("sec-fetch-site")]
+        if sent := header_values(scope, b"origin"):
+            origin = sent[0].decode("latin-1").lower() if len(sent) == 1 else ""
+            host = Headers(scope=scope).get("host", "").lower()
+            trusted = origin in (f"http://{host}", f"https://{host}", *self._origins)
+            if not trusted and not LOOPBACK_PAGE.fullmatch(origin):
+                raise ForbiddenError(
+                    "pages of this origin may not ask this server; start it with --allow-origin"
+                )
+            return
+        sites = [value.strip().lower() for value in header_values(scope, b"sec-fetch-site")]
         # A link of another site may lead to the page, but not to what is somebody's.
         harmless = scope.get("method") in SAFE_METHODS and is_public(scope)
-        if not sent and "cross-site" in sites and not harmless:
+        if b"cross-site" in sites and not harmless:
             raise ForbiddenError("a page of another site may not ask this server")
 
 
