@@ -462,4 +462,4 @@ def _numbers(joined: str | None) -> Ids:
     """The numbers of a list that SQLite joined by commas, which is faster than a row for each."""
     import numpy as np
 
-    return np.fromstring(joined or "", np.int64, sep=",")
+    return np.fromstring(joined, np.int64, sep=",") if joined else np.empty(0, np.int64)
