@@ -484,7 +484,12 @@ def relevance(
     curves = CURVES[embedder if by_meaning and embedder else WORDS_ALONE]
     seen = relevance_signals(found, records, size)
     known = _logistic(curves.known, seen.question) if by_meaning or "words" in found else 1.0
-    chances = [known * _logistic(curves.fits, record) for record in seen.records]
+    constant, by_score, by_length, by_size = curves.fits  # written out, as records are many
+    exponents = [
+        constant + (by_score * score + by_length * part + by_size * spread)
+        for score, part, spread in seen.records
+    ]
+    chances = [known * _chance(exponent) for exponent in exponents]
     if embedder is None:
         return chances
     new = [it.passage.said_at > to_micros(now) - JUST_SAID for it in records]
@@ -495,4 +500,8 @@ def relevance(
 def _logistic(curve: Sequence[float], values: Sequence[float]) -> float:
     constant, *weights = curve
     exponent = constant + sum(weight * value for weight, value in zip(weights, values, strict=True))
+    return _chance(exponent)
+
+
+def _chance(exponent: float) -> float:
     return 1 / (1 + exp(-max(min(exponent, 50.0), -50.0)))
