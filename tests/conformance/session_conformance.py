@@ -36,9 +36,8 @@ class SessionConformance:
 
         def noted_at() -> int:
             named = {"owner": agent.owner, "agent": "tutor"}
-            return store._engine.read(agent.owner, lambda db: db.rows("active_session", **named))[
-                0
-            ][1]
+            rows = store._engine.read(agent.owner, lambda db: db.rows("active_session", **named))
+            return int(rows[0][1])
 
         first = store.open_session(agent)
         began = noted_at()
