@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from memorist.providers.daemon_pool import DaemonPool, Task
-from memorist.recall.search import Searcher
+from memorist.recall.search import AT_ONCE, Searcher
 from memorist.records.message import Message
 from memorist.records.query import Passage, Query
 from memorist.records.scope import Scope
@@ -92,3 +93,46 @@ def test_what_meaning_found_counts_though_looking_it_up_takes_long(
     searcher.close()
     assert "meaning" not in heard.late
     assert heard.failed == {}
+
+
+class Counting(WordEmbedder):
+    """Notes how many questions it embeds at once; `load` says that it is on this machine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_once = self.most = 0
+        self._lock = threading.Lock()
+
+    def load(self) -> None:
+        """Nothing is read from a file."""
+
+    def embed_query(self, text: str) -> Vectors:
+        with self._lock:
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+        time.sleep(0.02)
+        with self._lock:
+            self.at_once -= 1
+        return super().embed_query(text)
+
+
+def test_many_searches_at_once_take_turns_and_all_hear_meaning(store: SqliteStore) -> None:
+    searcher = Searcher(store=store, embedder=(embedder := Counting()))
+    asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=5_000)
+    with ThreadPoolExecutor(8) as callers:
+        heard = list(callers.map(searcher.search, [asked] * 16))
+    searcher.close()
+    assert embedder.most <= AT_ONCE
+    assert [it.late for it in heard] == [()] * 16
+
+
+def test_a_turn_that_nobody_gives_back_is_not_waited_for_longer_than_some_deadlines(
+    store: SqliteStore,
+) -> None:
+    searcher = Searcher(store=store, embedder=Counting(), turns=threading.Semaphore(0))
+    asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=100)
+    heard = searcher.search(asked)
+    searcher.close()
+    assert [hit.text for hit in heard.hits] == ["I moved to Berlin"]
+    assert heard.timings_ms["total"] >= 500
+    assert searcher.turns._value == 0

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from memorist import metrics
 from memorist.errors import MemoristError
@@ -64,6 +64,9 @@ RANKING_SECONDS = 0.008  # of the deadline that the channels leave to ranking an
 LATE_HITS = 20  # the most that are read when the time is up
 GRACE_SECONDS = 0.015  # beyond the deadline, for the store to answer at all
 FOUND_SECONDS = 0.05  # the same if channels found something: late hits are better than none
+AT_ONCE = 2  # searches of a process whose store and model are on this machine
+PATIENCE = 5  # deadlines that a search waits for its turn: beside many others it takes as long
+PATIENCE_SECONDS = 1.0  # the same where there is no deadline
 STANDSTILL_SECONDS = 0.01  # a thread that wakes up later than that: the process stood still
 
 log = logging.getLogger("memorist")
@@ -83,14 +86,15 @@ class Searcher:
     store_pool: DaemonPool = field(default_factory=DaemonPool)
     model_pool: DaemonPool = field(default_factory=DaemonPool)
     synonyms_of: SynonymsOf = no_synonyms
+    turns: threading.Semaphore = field(default_factory=partial(threading.Semaphore, AT_ONCE))
 
     def search(self, query: Query) -> Recall:
         """The best hits that are found in time, each with its reason."""
         if query.limit <= 0:
             return Recall(hits=())
         self.load()
-        with metrics.span("memorist.recall"):
-            recall = RecallRun(self, query).run()
+        with metrics.span("memorist.recall"), RecallRun(self, query) as run:
+            recall = run.run()
         metrics.record("memorist.recall.duration", recall.timings_ms["total"] / 1_000)
         metrics.record("memorist.recall.hits", len(recall.hits))
         for channel in recall.late:
@@ -161,6 +165,24 @@ class RecallRun:
         self._best: float | None = None  # the score of the best that was found, if anything was
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
+        self._has_turn = False
+
+    def __enter__(self) -> Self:
+        """Wait for a turn, and begin the deadline then.
+
+        Python runs one thread at a time: of many searches at once all would be late, and none
+        sooner. What waits for another machine leaves this one to others, and needs no turn.
+        """
+        searcher, allowed = self._searcher, self._clock.allowed
+        if not searcher.store.saves_trips and hasattr(searcher.embedder, "load"):
+            patience = PATIENCE_SECONDS if allowed is None else PATIENCE * allowed
+            self._has_turn = searcher.turns.acquire(timeout=min(patience, threading.TIMEOUT_MAX))
+            self._clock.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._has_turn:
+            self._searcher.turns.release()
 
     def run(self) -> Recall:
         """Start both threads, wait for the answer, rerank it, and report what was late."""
@@ -418,7 +440,13 @@ class Clock:
 
     def __init__(self, deadline_ms: float | None) -> None:
         self._started = time.perf_counter()
-        self._deadline = None if deadline_ms is None else self._started + deadline_ms / 1_000
+        self.allowed = None if deadline_ms is None else deadline_ms / 1_000
+        self.begin()
+
+    def begin(self) -> None:
+        """Count the deadline from now on; the time that passed before stays in the total."""
+        allowed = self.allowed
+        self._deadline = None if allowed is None else time.perf_counter() + allowed
 
     def left(self, *, keep: float = 0.0) -> float | None:
         """Seconds until the deadline, less those to keep; None where there is no deadline."""
@@ -432,11 +460,11 @@ class Clock:
 
         The process stood still, as while garbage is collected, and the other thread lost it too.
         """
-        if self._deadline is not None:
+        if self._deadline is not None and self.allowed is not None:
             now = time.perf_counter()
             overslept = now - (self._deadline - keep)
             if overslept > STANDSTILL_SECONDS:
-                self._deadline = now + min(overslept, self._deadline - self._started)
+                self._deadline = now + min(overslept, self.allowed)
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._started) * 1_000
