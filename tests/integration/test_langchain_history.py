@@ -133,9 +133,9 @@ class OurContract(HistoryContract):
         return open
 
     @pytest.mark.parametrize(
-        "session", ["", "a b", "x" * 3_000, "é%_*/../", "0", str(uuid.UUID(int=7))]
+        "session", [" ", "a b", "x" * 3_000, "é%_*/../", "0", str(uuid.UUID(int=7))]
     )
-    def test_any_string_names_a_session(self, open: Open, session: str) -> None:
+    def test_any_string_but_an_empty_one_names_a_session(self, open: Open, session: str) -> None:
         open(session).add_messages(TURN)
         assert open(session).messages == TURN
 

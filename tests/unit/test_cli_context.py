@@ -288,7 +288,7 @@ def test_what_was_said_cannot_steer_the_terminal_nor_forge_a_message(
 
 
 def test_what_was_late_is_confessed(run: Run) -> None:
-    done = run("--receipt", "--deadline", "0.001")
+    done = run("--receipt", "--deadline", "1")
 
     assert done.exit_code == 0
     assert "late: " in done.stderr

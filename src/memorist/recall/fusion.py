@@ -32,7 +32,8 @@ DEPTH = 90  # passages that each channel finds at most
 SCORE, FULL, SHARE = itemgetter(1), itemgetter(2), itemgetter(3)  # of a `Found`, but faster
 MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.merged)]
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
-MOST_WORDS = 0.6  # of those asked for: words count in full where a record holds so many
+MOST_WORDS = 0.6  # of those asked for: words count in full where a record holds so many,
+SOME_WORDS = 3  # or, of a long question, about as many as these
 FITS_TOO = 0.6  # of the score of what it updates, which a message needs by itself
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
 OWN = ("user", None)  # roles of a user's statements, and of what was derived
@@ -54,6 +55,7 @@ class QuestionFocus(NamedTuple):
     role: str = "user"
     when: Period | None = None
     about_past: bool = False
+    words: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +160,8 @@ def fuse(
         finds = [find for find in found[channel] if find[0] in sources]
         if channel == "words" and sources is not passages:
             finds = _own_words(finds, sources)
-        _gather(board, channel, finds, sources, getattr(ranking, channel))
+        weight = getattr(ranking, channel) * (_words_tell(finds, focus) if channel == "words" else 1)
+        _gather(board, channel, finds, sources, weight)
     if not board.passages:
         return []
     # Of each field the values of all rows.
@@ -208,8 +211,6 @@ def _gather(
     low = _unrelated(scores) if channel == "meaning" else 0.0
     # Where only synonyms were found, the best find counts less than 1.
     high = max(max(scores, default=low), max(map(FULL, finds), default=low))
-    if channel == "words":  # a word or two in common tell little, even where nothing has more
-        weight *= min(max(map(SHARE, finds), default=0.0) / MOST_WORDS, 1.0)
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}
     rows, held = board.rows, board.passages
@@ -228,6 +229,12 @@ def _gather(
     board.found[channel] = placed
     board.scores += [0.0] * (len(held) - len(board.scores))
     board.add(channel, column)
+
+
+def _words_tell(finds: Sequence[Found], focus: QuestionFocus) -> float:
+    """How much words count: one or two in common tell little, even where no record has more."""
+    enough = min(MOST_WORDS, SOME_WORDS / max(focus.words, 1))
+    return min(max(map(SHARE, finds), default=0.0) / enough, 1.0)
 
 
 def _unrelated(cosines: Sequence[float]) -> float:

@@ -32,6 +32,7 @@ from memorist.recall.channels import (
     ChannelInput,
     SynonymsOf,
     no_synonyms,
+    terms_of,
 )
 from memorist.recall.fusion import (
     DEFAULT_RANKING,
@@ -336,6 +337,7 @@ class RecallRun:
             role_asked_about(question),
             self._period.result_or(None),
             asks_about_past(question),
+            len(terms_of(question)),
         )
         limit *= 2 if ranking.reranker else 1
         records = fuse(finds, passages, ranking, focus=focus, now=self._query.now, limit=limit)
