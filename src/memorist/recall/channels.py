@@ -70,16 +70,20 @@ def find_links(inputs: ChannelInput) -> list[Found]:
 
 
 def find_meaning(inputs: ChannelInput) -> list[Found]:
-    """The passages nearest in meaning to the question, whatever words they use."""
+    """The passages nearest in meaning to the question, whatever words they use.
+
+    A cosine of 0 is no likeness: of several such passages, chance would say which are found.
+    """
     embedder, query = inputs.embedder, inputs.query
     if embedder is None:
         return []
     vector = embed_question(embedder, query.question, inputs.speakers())
     if inputs.is_abandoned():
         return []
-    return inputs.store.match_vector(
+    found = inputs.store.match_vector(
         query.scope, embedder.name, vector, limit=inputs.depth, filters=query.filters
     )
+    return [find for find in found if find.score > 0]
 
 
 @dataclass(frozen=True, slots=True)
