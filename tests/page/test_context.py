@@ -54,7 +54,8 @@ def test_a_window_is_looked_into_section_by_section(demo: Served, open_page: Ope
 
 def test_what_was_cut_is_listed_with_its_reason(demo: Served, open_page: Open) -> None:
     page = open_page(
-        demo.url, "context?agent=assistant&max_tokens=220&wait=true&question=Where do I live and work?"
+        demo.url,
+        "context?agent=assistant&max_tokens=220&wait=true&question=Where do I live and work?",
     )
     cut = page.get_by_role("region", name="What was cut")
     expect(cut).to_contain_text("no room in the window")

@@ -160,7 +160,9 @@ def fuse(
         finds = [find for find in found[channel] if find[0] in sources]
         if channel == "words" and sources is not passages:
             finds = _own_words(finds, sources)
-        weight = getattr(ranking, channel) * (_words_tell(finds, focus) if channel == "words" else 1)
+        weight = getattr(ranking, channel) * (
+            _words_tell(finds, focus) if channel == "words" else 1
+        )
         _gather(board, channel, finds, sources, weight)
     if not board.passages:
         return []
