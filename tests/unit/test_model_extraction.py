@@ -279,10 +279,10 @@ def test_a_long_answer_about_long_messages_is_read_in_no_time() -> None:
 
 @pytest.mark.parametrize("text", ["```" + "\n" * 99_000, "```\n" * 24_000, "{" + " " * 99_000])
 def test_an_answer_made_to_waste_time_wastes_little(text: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     with pytest.raises(UnusableError):
         read_answer(text, [entry(MOVED)])
-    assert time.monotonic() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_nothing_to_remember_is_a_good_answer() -> None:
