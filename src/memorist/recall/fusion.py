@@ -49,7 +49,10 @@ Period = tuple[datetime, datetime]
 
 
 class QuestionFocus(NamedTuple):
-    """What a question asks about: named speakers, the role whose words answer it, a period."""
+    """What a question asks about: named speakers, the role whose words answer it, a period.
+
+    `words` is how many of its words are looked for.
+    """
 
     names: frozenset[str] = frozenset()
     role: str = "user"
@@ -160,9 +163,9 @@ def fuse(
         finds = [find for find in found[channel] if find[0] in sources]
         if channel == "words" and sources is not passages:
             finds = _own_words(finds, sources)
-        weight = getattr(ranking, channel) * (
-            _words_tell(finds, focus) if channel == "words" else 1
-        )
+        weight = getattr(ranking, channel)
+        if channel == "words":
+            weight *= _worth_of_words(finds, focus)
         _gather(board, channel, finds, sources, weight)
     if not board.passages:
         return []
@@ -233,7 +236,7 @@ def _gather(
     board.add(channel, column)
 
 
-def _words_tell(finds: Sequence[Found], focus: QuestionFocus) -> float:
+def _worth_of_words(finds: Sequence[Found], focus: QuestionFocus) -> float:
     """How much words count: one or two in common tell little, even where no record has more."""
     enough = min(MOST_WORDS, SOME_WORDS / max(focus.words, 1))
     return min(max(map(SHARE, finds), default=0.0) / enough, 1.0)

@@ -66,7 +66,7 @@ LATE_HITS = 20  # the most that are read when the time is up
 GRACE_SECONDS = 0.015  # beyond the deadline, for the store to answer at all
 FOUND_SECONDS = 0.05  # the same if channels found something: late hits are better than none
 AT_ONCE = 2  # searches of a process whose store and model are on this machine
-PATIENCE = 5  # deadlines that a search waits for its turn: beside many others it takes as long
+PATIENCE = 5  # deadlines that a search waits for its turn at most
 PATIENCE_SECONDS = 1.0  # the same where there is no deadline
 STANDSTILL_SECONDS = 0.01  # a thread that wakes up later than that: the process stood still
 
