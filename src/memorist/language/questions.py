@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, TypeVar
 
 from memorist.language.lexicon import keyword_pattern, plain
@@ -64,12 +64,17 @@ def in_first_person(question: str, names: Iterable[str]) -> str:
     With a name in it, an embedder finds messages to that person; their own messages say "I".
     """
     for name in sorted(names, key=len, reverse=True)[:_MOST_NAMES]:
-        first, *rest = name[:_MAX_NAME_CHARS].split() or [name[:_MAX_NAME_CHARS]]
-        spelled = escape(first) + (f"(?: {escape(' '.join(rest))})?" if rest else "")
-        mention = rf"(?:^|\W)(?P<span>{spelled}(?:['’]s?)?)(?:\W|$)"
-        pattern = Pattern(mention, ignore_case=question.islower())
+        pattern = _mention_of(name[:_MAX_NAME_CHARS], ignore_case=question.islower())
         question = pattern.sub(lambda match: "my" if _OWNS.search(match[0]) else "I", question)
     return question
+
+
+@lru_cache(maxsize=256)  # those who ask often ask about the same people
+def _mention_of(name: str, *, ignore_case: bool) -> Pattern:
+    first, *rest = name.split() or [name]
+    spelled = escape(first) + (f"(?: {escape(' '.join(rest))})?" if rest else "")
+    mention = rf"(?:^|\W)(?P<span>{spelled}(?:['’]s?)?)(?:\W|$)"
+    return Pattern(mention, ignore_case=ignore_case)
 
 
 def _first_name(name: str) -> str:

@@ -21,8 +21,9 @@ class Task(Generic[T]):
     """
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self._work: Callable[[], T] | None = work
-        self._done = threading.Event()
+        self._work = [work]  # a list, from which one thread alone takes it
+        self._undone = threading.Lock()  # held until it is done; takes far less than an Event
+        self._undone.acquire()
         self._started = time.perf_counter()
         self._result: T
         self.error: BaseException | None = None
@@ -32,17 +33,18 @@ class Task(Generic[T]):
     @property
     def begun(self) -> bool:
         """Whether a thread works on it, or did."""
-        return self._work is None and not self.dropped
+        return not self._work and not self.dropped
 
     def drop(self) -> None:
         """Give it up: work that has not begun is never done."""
         self.dropped = True
-        self._work = None
+        self._work.clear()
 
     def run(self) -> None:
         """Do the work, and keep its result or its error."""
-        work, self._work = self._work, None
-        if work is None:
+        try:
+            work = self._work.pop()
+        except IndexError:
             return
         self._started = time.perf_counter()
         try:
@@ -50,7 +52,7 @@ class Task(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - also a model's panic
             self.error = error
         self.took_ms = self.elapsed_ms()
-        self._done.set()
+        self._undone.release()
 
     def elapsed_ms(self) -> float:
         """Milliseconds since the work began or, before that, since the task was made."""
@@ -58,7 +60,10 @@ class Task(Generic[T]):
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for at most so many seconds; whether it is done."""
-        return self._done.wait(seconds)
+        is_done = self._undone.acquire(timeout=-1 if seconds is None else max(seconds, 0))
+        if is_done:
+            self._undone.release()
+        return is_done
 
     @property
     def succeeded(self) -> bool:

@@ -39,6 +39,7 @@ class ChannelInput:
 
     store: Store
     query: Query
+    terms: Sequence[Term]  # the words of the question that are worth looking for
     depth: int
     synonyms_of: SynonymsOf = no_synonyms
     synonym_weight: float = 0.0
@@ -56,7 +57,7 @@ def find_recent(inputs: ChannelInput) -> list[Found]:
 
 def find_words(inputs: ChannelInput) -> list[Found]:
     """Passages that share words with the question, or synonyms of them, best first."""
-    query, terms = inputs.query, terms_of(inputs.query.question)
+    query, terms = inputs.query, inputs.terms
     synonyms = synonyms_of_all(terms, inputs.synonyms_of, inputs.synonym_weight)
     return inputs.store.match_text(
         query.scope, terms, synonyms=synonyms, limit=inputs.depth, filters=query.filters
@@ -65,7 +66,7 @@ def find_words(inputs: ChannelInput) -> list[Found]:
 
 def find_links(inputs: ChannelInput) -> list[Found]:
     """Facts about what the question names, facts that share a thing with those, their sources."""
-    query, names = inputs.query, names_in(inputs.query.question)
+    query, names = inputs.query, names_in(inputs.query.question, inputs.terms)
     return inputs.store.match_links(query.scope, names, limit=inputs.depth, filters=query.filters)
 
 
@@ -116,8 +117,8 @@ def terms_of(question: str) -> list[Term]:
     words = fold(question).split()
     stop_words = ranking_stop_words()
     kept = [word for word in words if word not in stop_words] or words
-    terms: list[Term] = []
-    for place, word in enumerate(kept):
+    terms: list[Term] = [(word,) for word in kept] if question.isascii() else []
+    for place, word in enumerate(() if terms else kept):
         after = kept[place + 1] if place + 1 < len(kept) else ""
         if not UNSPACED.match(word):
             terms.append((word,))
@@ -151,17 +152,22 @@ def _stop_stems() -> frozenset[str]:
     return frozenset(map(stem, ranking_stop_words()))
 
 
-def names_in(question: str) -> list[str]:
-    """Every run of up to four words that may name a thing, folded as facts' ends are."""
-    question = shorten_middle(question, NAMES_BYTES)
-    words = fold(question).split()
-    worth = {word for term in terms_of(question) for word in term}
-    runs = (
-        words[start : start + size]
+def names_in(question: str, terms: Sequence[Term] | None = None) -> list[str]:
+    """Every run of up to four words that may name a thing, folded as facts' ends are.
+
+    `terms` are those of the question, where they are known.
+    """
+    short = shorten_middle(question, NAMES_BYTES)
+    words = fold(short).split()
+    known = terms_of(short) if terms is None or short is not question else terms
+    worth = {word for term in known for word in term}
+    telling = [word in worth for word in words]
+    names = (
+        " ".join(words[start : start + size])
         for size in range(1, LONGEST_NAME + 1)
         for start in range(len(words) - size + 1)
+        if True in telling[start : start + size]
     )
-    names = (" ".join(run) for run in runs if worth.intersection(run))
     return list(dict.fromkeys(names))[:MAX_NAMES]
 
 

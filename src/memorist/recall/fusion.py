@@ -13,14 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cached_property
 from math import exp, log
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from memorist.language.likeness import NUMBER, Clause, content_stems
 from memorist.language.people import names_someone, names_user
-from memorist.language.questions import asks_about_past
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
 from memorist.records.query import Found, Hit, Passage, Update
@@ -363,17 +362,17 @@ def _lift(board: Board, passages: Mapping[int, Passage], step: float) -> None:
     board.add("update", column)
 
 
-def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -> list[Hit]:
+def newer_first(
+    question: str, hits: Sequence[Hit], updates: Sequence[Update], *, about_past: bool = False
+) -> list[Hit]:
     """The hits, with what a user said of a matter later above what they said of it before.
 
     That two messages are on the same matter is known from the facts they state (`updates`), or
     told by their words. A question about the past turns this round. What is asked about and is
     over stays marked so. Hits beyond the first ten stay where they are.
     """
-    asked, about_past = content_stems(question), asks_about_past(question)
-    told = cache(partial(Clause.about, asked))  # only of the hits that might change places
-    has_number = cache(NUMBER.search)
-    successors = _successors(asked, updates)
+    told = _Told(question)
+    successors = _successors(told.asked, updates) if updates else {}
 
     def leads(hit: Hit, other: Hit) -> bool:
         newer, older = (other, hit) if about_past else (hit, other)
@@ -384,9 +383,9 @@ def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -
         if newer.role not in OWN or older.role not in OWN:
             return False
         is_apart = newer.created_at - older.created_at > APART
-        if not is_apart and not (has_number(newer.text) and has_number(older.text)):
+        if not is_apart and not (NUMBER.search(newer.text) and NUMBER.search(older.text)):
             return False
-        if not (one := told(newer.text)) or not (two := told(older.text)):
+        if not (one := told[newer.text]) or not (two := told[older.text]):
             return False
         return (is_apart or one.gives_other_figure(two)) and one.is_on_matter_of(two)
 
@@ -402,6 +401,22 @@ def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -
         replace(hit, over="", partly_over=hit.over) if hit.id in holding else hit
         for hit in (*order, *hits[LOOKED_AT:])
     ]
+
+
+class _Told(dict[str, Clause | None]):
+    """What each text tells of a question: made of those alone that might change places."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+
+    @cached_property
+    def asked(self) -> Set[str]:
+        """The words of the question."""
+        return content_stems(self._question)
+
+    def __missing__(self, text: str) -> Clause | None:
+        self[text] = told = Clause.about(self.asked, text)
+        return told
 
 
 def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str]]:

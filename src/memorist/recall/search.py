@@ -111,10 +111,6 @@ class Searcher:
 
     def load(self) -> None:
         """Load modules and data, once in a process, so that no search's time is spent on it."""
-        from memorist.store import bm25, vectors  # noqa: F401
-
-        Clause.about(content_stems("load"), "It loads")
-        asks_about_past("load")
         _dates()
         self.synonyms_of("")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
@@ -124,9 +120,12 @@ class Searcher:
 
 @cache
 def _dates() -> ModuleType:
-    """The module that finds dates, with its data: loaded late, as `import memorist` stays light."""
+    """The module that finds dates, and all else with its data: `import memorist` stays light."""
     from memorist.language import dates
+    from memorist.store import bm25, vectors  # noqa: F401
 
+    Clause.about(content_stems("load"), "It loads")
+    asks_about_past("load")
     dates.time_asked_about("today", now())
     return dates
 
@@ -142,9 +141,13 @@ class RecallRun:
 
     def __init__(self, searcher: Searcher, query: Query) -> None:
         self._clock = Clock(query.deadline_ms)
-        query = replace(query, question=shorten_middle(query.question, QUESTION_BYTES))
+        question = shorten_middle(query.question, QUESTION_BYTES)
+        if question is not query.question:
+            query = replace(query, question=question)
         self._searcher = searcher
         self._query = query
+        self._terms = terms_of(question)
+        self._about_past = False
         store, embedder = searcher.store, searcher.embedder
         channels = [it for it in CHANNELS if embedder is not None or not it.needs_embedder]
         self._channels = {it.name: Task(partial(self._find, it)) for it in channels}
@@ -194,9 +197,9 @@ class RecallRun:
         answer = self._await_answer(store_tasks)
         for task in (*model_tasks, *self._channels.values()):
             task.drop()  # or it would keep its thread for nobody
-        hits = newer_first(
-            self._query.question, self._rerank(self._note_late(answer)), self._updates
-        )
+        hits = self._rerank(self._note_late(answer))
+        question, about_past = self._query.question, self._about_past
+        hits = newer_first(question, hits, self._updates, about_past=about_past)
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
 
@@ -269,6 +272,7 @@ class RecallRun:
         inputs = ChannelInput(
             store=searcher.store,
             query=query,
+            terms=self._terms,
             depth=max(DEPTH, query.limit),
             synonyms_of=searcher.synonyms_of,
             synonym_weight=searcher.ranking.synonyms,
@@ -332,12 +336,13 @@ class RecallRun:
     ) -> list[fusion.RankedRecord]:
         """The best of the passages; twice as many, if a reranker will choose among them."""
         ranking, question = self._searcher.ranking, self._query.question
+        self._about_past = asks_about_past(question)
         focus = QuestionFocus(
             self._speakers.result_or(frozenset()),
             role_asked_about(question),
             self._period.result_or(None),
-            asks_about_past(question),
-            len(terms_of(question)),
+            self._about_past,
+            len(self._terms),
         )
         limit *= 2 if ranking.reranker else 1
         records = fuse(finds, passages, ranking, focus=focus, now=self._query.now, limit=limit)

@@ -79,6 +79,8 @@ MIN_SCORE = 0.005  # loses at most 2 of 100 of LoCoMo's evidence in ten: `benchm
 
 
 def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    if given is None:
+        return ()
     names = (given,) if isinstance(given, str) else given or ()
     if not isinstance(names, tuple | list):
         raise InvalidError(f"{field} must be a name or several, got {type(given).__name__}")

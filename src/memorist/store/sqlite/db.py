@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import apsw
 
+from memorist import errors
 from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Passage, Term
@@ -59,12 +60,53 @@ class _Pickers(dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]]):
 _PICK = _Pickers()
 
 
+class Translated:
+    """Turns apsw's errors into ours. A class, which is faster than a generator on every call."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, apsw.Error | OSError):
+            raise translate(error) from error
+
+
+TRANSLATED = Translated()
+
+
+def translate(error: apsw.Error | OSError) -> errors.StoreError:
+    """Our error for one of SQLite or the file system, without its text, which may quote values."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return errors.StoreBusyError(
+                "the database stayed locked by another process; "
+                "try again, or raise patience_seconds"
+            )
+        case apsw.FullError():
+            return errors.StoreFullError("the disk is full; nothing acknowledged was lost")
+        case apsw.NotADBError() | apsw.CorruptError():
+            return errors.StoreDamagedError("the file is damaged or is not a SQLite database")
+        case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
+            return errors.StoreUnavailableError(
+                "the database cannot be opened for writing; on a read-only mount, it can be read "
+                "if there is no -wal file beside it"
+            )
+        case apsw.ConnectionClosedError():
+            return errors.StoreUnavailableError("the store is closed")
+        case OSError():
+            return errors.StoreUnavailableError(f"the database's folder: {error.strerror}")
+    return errors.StoreError(f"SQLite refused: {type(error).__name__}")
+
+
 class SqliteDb:
     """Named queries on one connection."""
 
     now = 0
     texts: dict[str, list[Piece] | None]
     repeat: Exception | None = None
+    kept: dict[tuple[str, str], list[Row]] | None = None  # what a transaction of reads asked for
     words_may_wait = True  # those of the first messages of a transaction; what follows costs little
 
     def __init__(self, connection: apsw.Connection, cache: Callable[[], VectorIndexCache]) -> None:
@@ -89,6 +131,14 @@ class SqliteDb:
             size += sum(map(sys.getsizeof, row))
         cursor.close()
         return rows
+
+    def _once(self, query: str, **value: str) -> list[Row]:
+        """The rows of a query; of one that is asked again in a transaction of reads, the same."""
+        kept = {} if self.kept is None else self.kept
+        [key] = value.values()
+        if (query, key) not in kept:
+            kept[query, key] = self.rows(query, **value)
+        return kept[query, key]
 
     def run(self, query: str, **values: Any) -> int:
         self._run(query, values)
@@ -170,7 +220,7 @@ class SqliteDb:
         rows = self.rows(query, words=list(words), most=most) if words else []
         found = dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
         waiting = defaultdict[str, list[int]](list)
-        for id_, joined in self.rows("words_waiting", owner=owner) if words else ():
+        for id_, joined in self._once("words_waiting", owner=owner) if words else ():
             said = joined.split()
             for word in said if query == "postings" else set(said):
                 if word in found:
@@ -232,7 +282,7 @@ class SqliteDb:
         [key] = value.values()
         if (known := self._known_count(key)) is not None:
             return known
-        rows = self.rows(query, **value)
+        rows = self._once(query, **value)
         count = int(rows[0][0]) if rows else 0
         if count > WORTH_KEEPING:
             if len(self._counts) >= MAX_COUNTS:
@@ -321,6 +371,45 @@ class SqliteDb:
             "its bytes leave the files in the background, within a minute unless the store is "
             "large; memory.scrub() removes them now"
         )
+
+
+class InThread(threading.local):
+    reading: SharedRead | None = None
+
+
+class SharedRead:
+    """A time in which a thread's reads share a transaction, which their first begins."""
+
+    __slots__ = ("_give_back", "_in_thread", "_open", "_reader")
+
+    def __init__(
+        self,
+        in_thread: InThread,
+        open_reader: Callable[[str], SqliteDb],
+        give_back: Callable[[SqliteDb], None],
+    ) -> None:
+        self._in_thread, self._open, self._give_back = in_thread, open_reader, give_back
+        self._reader: SqliteDb | None = None
+
+    def reader(self) -> SqliteDb:
+        """The connection of these reads."""
+        if self._reader is None:
+            self._reader = self._open("BEGIN")
+            self._reader.kept = {}
+        return self._reader
+
+    def __enter__(self) -> None:
+        self._in_thread.reading = self
+
+    def __exit__(self, *_: object) -> None:
+        self._in_thread.reading = None
+        if self._reader is not None:
+            self._reader.kept = None
+            try:
+                with TRANSLATED:
+                    self._reader.connection.execute("COMMIT")
+            finally:
+                self._give_back(self._reader)
 
 
 def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "") -> T:

@@ -28,7 +28,10 @@ from memorist.store.engine import Db, load_migrations, newer_schema, open_indexe
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.sqlite.db import (
     APPLICATION_ID,
+    TRANSLATED,
+    InThread,
     PendingWrite,
+    SharedRead,
     SqliteDb,
     all_marked,
     all_spelled,
@@ -51,13 +54,6 @@ TURN_SECONDS = 0.1  # to wait for word of a write, before its thread asks for th
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
-class _Shared(threading.local):
-    """The connection that a thread's reads share until some moment."""
-
-    until: contextlib.ExitStack | None = None
-    reader: SqliteDb | None = None
-
-
 class SqliteEngine(ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
@@ -75,7 +71,7 @@ class SqliteEngine(ProcessPart):
         self._pool = fork_safe(threading.Condition(threading.Lock()))
         self._pending: deque[PendingWrite[Any]] = deque()
         self._readers: list[SqliteDb] = []
-        self._shared = _Shared()
+        self._in_thread = InThread()
         self._indexes = cache(open_indexes)
         self._reading = 0
         self._pausing = self._writing = False
@@ -94,39 +90,31 @@ class SqliteEngine(ProcessPart):
         if self._in_memory:
             return self.write(owner, work)
         with TRANSLATED:
-            if self._shared.until is not None:
-                return work(self._shared_reader(self._shared.until))
-            with self._reader() as reader:
-                return in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
-
-    @contextlib.contextmanager
-    def reading(self, owner: str, left: Callable[[], float | None]) -> Iterator[None]:
-        with TRANSLATED, contextlib.ExitStack() as until:
-            self._shared.until = until
+            if (shared := self._in_thread.reading) is not None:
+                return work(shared.reader())
+            reader = self._open_reader()
             try:
-                yield
+                return in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
             finally:
-                self._shared.until = self._shared.reader = None
+                self._give_back(reader)
 
-    def _shared_reader(self, until: contextlib.ExitStack) -> SqliteDb:
-        """The connection of this thread's reads, in one transaction that their first begins."""
-        if self._shared.reader is None:
-            reader = until.enter_context(self._reader())
-            reader.connection.execute("BEGIN")
-            until.callback(reader.connection.execute, "COMMIT")
-            self._shared.reader = reader
-        return self._shared.reader
+    def reading(self, owner: str, left: Callable[[], float | None]) -> SharedRead:
+        return SharedRead(self._in_thread, self._open_reader, self._give_back)
 
-    @contextlib.contextmanager
-    def _reader(self) -> Iterator[SqliteDb]:
-        """A connection of the pool, or a new one, for a while."""
+    def _open_reader(self, begin: str = "") -> SqliteDb:
+        """A connection of the pool, or a new one, until it is given back."""
         reader = self._take_reader()
         try:
             reader = reader or SqliteDb(self._connect(), self._indexes)
+            if begin:
+                reader.connection.execute(begin)
             self._refuse_newer(reader)
-            yield reader
-        finally:
+            return reader
+        except BaseException:
+            if reader is not None and reader.connection.in_transaction:
+                reader.connection.execute("ROLLBACK")
             self._give_back(reader)
+            raise
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         if self._read_only:
@@ -529,46 +517,6 @@ def look_at(connection: apsw.Connection) -> tuple[int, int, int]:
         return int(version), int(application), int(tables)
     finally:
         connection.close()
-
-
-class Translated:
-    """Turns apsw's errors into ours. A class, which is faster than a generator on every call."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, apsw.Error | OSError):
-            raise translate(error) from error
-
-
-TRANSLATED = Translated()
-
-
-def translate(error: apsw.Error | OSError) -> errors.StoreError:
-    """Our error for one of SQLite or the file system, without its text, which may quote values."""
-    match error:
-        case apsw.BusyError() | apsw.LockedError():
-            return errors.StoreBusyError(
-                "the database stayed locked by another process; "
-                "try again, or raise patience_seconds"
-            )
-        case apsw.FullError():
-            return errors.StoreFullError("the disk is full; nothing acknowledged was lost")
-        case apsw.NotADBError() | apsw.CorruptError():
-            return errors.StoreDamagedError("the file is damaged or is not a SQLite database")
-        case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            return errors.StoreUnavailableError(
-                "the database cannot be opened for writing; on a read-only mount, it can be read "
-                "if there is no -wal file beside it"
-            )
-        case apsw.ConnectionClosedError():
-            return errors.StoreUnavailableError("the store is closed")
-        case OSError():
-            return errors.StoreUnavailableError(f"the database's folder: {error.strerror}")
-    return errors.StoreError(f"SQLite refused: {type(error).__name__}")
 
 
 class SqliteStore(Store):
