@@ -10,7 +10,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -226,6 +226,42 @@ def test_a_connection_without_a_request_is_closed() -> None:
                 client.sendall(first)
                 assert _closed_while(client, b"X" if first else b""), kind
         assert httpx.get(f"{url}/slow").text == "hello"  # longer than the bound, and not cut
+
+
+def test_headers_without_end_are_refused() -> None:
+    chunked = b"POST /slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    starts = {
+        "a header": b"GET / HTTP/1.1\r\nX: ",
+        "a path": b"GET /",
+        "of a second request": b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nX: ",
+        "behind a body": chunked + b"1\r\nx\r\n0\r\nX: ",
+    }
+    options: dict[str, Any] = {"http": BoundedConnection, "timeout_keep_alive": 60}
+    with serving(hello, lifespan="off", **options) as url:
+        for kind, start in starts.items():
+            assert _answers(url, start + b"x" * 1_000_000).count(b"hello") < 2, kind
+        assert httpx.get(url, headers={"X": "x" * 60_000}).text == "hello"
+        assert httpx.post(url, content=iter([b"x"] * 20_000)).text == "hello"  # in chunks of one
+
+
+def test_requests_that_wait_on_one_connection_are_bounded() -> None:
+    pytest.importorskip("httptools")  # h11 reads one at a time
+    ask = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
+    options: dict[str, Any] = {"http": BoundedConnection, "timeout_keep_alive": 60}
+    with serving(hello, lifespan="off", **options) as url:
+        assert _answers(url, ask * (run.MAX_PIPELINED + 2)) == b""
+        assert _answers(url, ask * 2).count(b"hello") == 2
+
+
+def _answers(url: str, sent: bytes) -> bytes:
+    """What the server answers until it closes the connection, or twice."""
+    address, answers = httpx.URL(url), b""
+    with socket.create_connection((address.host, address.port or 0), timeout=60) as client:
+        with suppress(ConnectionError):
+            client.sendall(sent)
+            while answers.count(b"hello") < 2 and (more := client.recv(10_000)):
+                answers += more
+        return answers
 
 
 def _closed_while(client: socket.socket, drip: bytes) -> bool:

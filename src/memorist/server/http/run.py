@@ -10,10 +10,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from memorist.config import Settings
@@ -26,9 +25,16 @@ from memorist.server.http.app import Limits, build_app
 from memorist.server.observe import set_up_logging
 from memorist.server.worker_process import WorkerLink, WorkerProcess, without_interrupts
 
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
+else:  # httptools where it is installed, else h11, which limits headers and pipelines by itself
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol as Protocol
+
 SHUTDOWN_S = 8
 KEEP_ALIVE_S = 30
 MAX_CONNECTIONS = 1_000
+MAX_HEADER_BYTES = 65_536
+MAX_PIPELINED = 100  # requests of a connection that wait for their turn
 BACKLOG = 2_048
 THREAD_SECONDS = 0.0005  # that one request computes before others get a turn
 MEMORY = ":memory:"  # a database that no other process can open
@@ -68,14 +74,16 @@ class Address:
             return self.host == "localhost"
 
 
-class BoundedConnection(H11Protocol):
-    """A connection that is closed when its next request does not come in time.
+class BoundedConnection(Protocol):
+    """A connection that is closed when its next request does not come in time, or has no end.
 
     uvicorn's own timer ends with the first byte of a request: a client that sends nothing, or a
-    header now and then, would hold its connection for ever.
+    header now and then, would hold its connection for ever. Headers and waiting requests would
+    take as much memory as a client likes.
     """
 
     _timer: asyncio.TimerHandle | None = None
+    _header_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to watch the connection."""
@@ -87,6 +95,30 @@ class BoundedConnection(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless headers, those behind a body too, or waiting requests are too many."""
+        self._header_bytes += len(data)
+        super().data_received(data)
+        if len(getattr(self, "pipeline", ())) > MAX_PIPELINED:
+            self.transport.abort()
+        elif self._header_bytes > MAX_HEADER_BYTES and hasattr(self, "parser"):
+            self.send_400_response("The headers are too large.")
+
+    def on_headers_complete(self) -> None:
+        """Go on with the body."""
+        self._header_bytes = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body in."""
+        self._header_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Go on with the next request."""
+        self._header_bytes = 0
+        super().on_message_complete()
 
     def _look(self, before: object) -> None:
         """Close the connection if it waits for the same request as at the look `before`."""
