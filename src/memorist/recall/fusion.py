@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cached_property
 from math import exp, log
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -371,8 +370,14 @@ def newer_first(
     told by their words. A question about the past turns this round. What is asked about and is
     over stays marked so. Hits beyond the first ten stay where they are.
     """
-    told = _Told(question)
-    successors = _successors(told.asked, updates) if updates else {}
+    asked = content_stems(question) if updates or len(hits) > 1 else set[str]()
+    successors = _successors(asked, updates) if updates else {}
+    clauses: dict[str, Clause | None] = {}  # only of the hits that might change places
+
+    def told(text: str) -> Clause | None:
+        if text not in clauses:
+            clauses[text] = Clause.about(asked, text)
+        return clauses[text]
 
     def leads(hit: Hit, other: Hit) -> bool:
         newer, older = (other, hit) if about_past else (hit, other)
@@ -385,7 +390,7 @@ def newer_first(
         is_apart = newer.created_at - older.created_at > APART
         if not is_apart and not (NUMBER.search(newer.text) and NUMBER.search(older.text)):
             return False
-        if not (one := told[newer.text]) or not (two := told[older.text]):
+        if not (one := told(newer.text)) or not (two := told(older.text)):
             return False
         return (is_apart or one.gives_other_figure(two)) and one.is_on_matter_of(two)
 
@@ -401,22 +406,6 @@ def newer_first(
         replace(hit, over="", partly_over=hit.over) if hit.id in holding else hit
         for hit in (*order, *hits[LOOKED_AT:])
     ]
-
-
-class _Told(dict[str, Clause | None]):
-    """What each text tells of a question: made of those alone that might change places."""
-
-    def __init__(self, question: str) -> None:
-        self._question = question
-
-    @cached_property
-    def asked(self) -> Set[str]:
-        """The words of the question."""
-        return content_stems(self._question)
-
-    def __missing__(self, text: str) -> Clause | None:
-        self[text] = told = Clause.about(self.asked, text)
-        return told
 
 
 def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str]]:

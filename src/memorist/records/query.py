@@ -1,10 +1,11 @@
 """Questions and answers of recall."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple, Self, get_args
+from functools import partial
+from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 from memorist import defaults
 from memorist.errors import InvalidError
@@ -12,6 +13,7 @@ from memorist.records.message import ROLES
 from memorist.records.scope import Scope
 from memorist.records.values import check_key, check_moment
 
+T = TypeVar("T", bound=tuple[Any, ...])
 HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
 Names = str | Sequence[str] | None
 """One name or several, to filter by."""
@@ -149,6 +151,11 @@ class Passage(NamedTuple):
     source: int | None = None  # the message that a record was derived from, if only one
     outdated: int = 0  # when a newer message changed what this one says; 1 if that is not known
     overtaken_by: int = 0  # the passage of a newer message that probably updates this one
+
+
+def many(kind: type[T], rows: Iterable[Iterable[Any]]) -> list[T]:
+    """Named tuples of rows of all their fields; faster than one by one, where there are many."""
+    return list(map(partial(tuple.__new__, kind), rows))
 
 
 def past(ended_at: datetime | None, now: datetime) -> str:

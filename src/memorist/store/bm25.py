@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memorist.records.query import Found
+from memorist.records.query import Found, many
 from memorist.records.values import PASSAGES_PER_MESSAGE
 
 Ids = NDArray[np.int64]
@@ -91,7 +91,7 @@ def rank(
     held = _by_term(weights * worths * (frequencies[best] > 0), grouped)
     wanted = float(weights[: len(asked)].sum()) + absent * float(np.log1p(2 * total + 1))
     found = (chosen, scores[best], full, np.minimum(held / max(wanted, 1e-6), 1.0))
-    return list(map(Found, *(column.tolist() for column in found)))
+    return many(Found, zip(*(column.tolist() for column in found), strict=True))
 
 
 def _changes(values: Ids) -> NDArray[np.bool_]:

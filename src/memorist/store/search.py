@@ -15,7 +15,7 @@ from memorist.language.people import People
 from memorist.language.text import PASSAGE_CHARS, term_stem
 from memorist.records import query
 from memorist.records.message import Job, Source, is_trusted
-from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term
+from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term, many
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
 from memorist.store.engine import Db
@@ -115,7 +115,7 @@ def match_vector(
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
         near = db.nearest(scope.owner, embedder, vector, limit, allowed, fits)
-        return [Found(passage, score) for passage, score in near]
+        return many(Found, ((*pair, 0.0, 0.0) for pair in near))
 
     return _within(db, scope, filters, find, limit)
 
@@ -126,12 +126,10 @@ def match_links(
     """Facts about the things named, facts one step further, and the messages they came from."""
     if not names or limit <= 0:
         return []
-    any_entity = db.later("any_entity", owner=scope.owner)
-    named = naming(db, scope)
-    if not any_entity():
+    if not db.rows("any_entity", owner=scope.owner):
         return []
     asked = set(names)
-    for group in People.of(named).groups:  # "my wife" is Lena
+    for group in People.of(naming(db, scope)).groups:  # "my wife" is Lena
         known = {" ".join(fold(name).split()) for name in group}
         asked |= set() if known.isdisjoint(names) else known
     rows = db.rows("linked", owner=scope.owner, names=sorted(asked), limit=MAX_LINKED)

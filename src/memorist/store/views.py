@@ -305,9 +305,9 @@ def naming_values(scope: Scope) -> dict[str, Any]:
 
 
 def naming(db: Db, scope: Scope) -> list[Fact]:
-    """The facts that tell the names of the user and of those around them."""
+    """The facts that tell the names of the user and of those around them, without sources."""
     rows = db.rows("facts_of_topics", **naming_values(scope))
-    now, named = from_micros(db.now), _records(db, scope, FACT, rows)
+    now, named = from_micros(db.now), _records(db, scope, FACT, rows, cited=False)
     current = (fact for fact in named if (fact.valid_from or now) <= now)
     return [
         replace(fact, valid_to=None) if fact.valid_to and fact.valid_to > now else fact
@@ -542,17 +542,19 @@ def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
     db.many("add_source", [{"owner": owner, "view": view, "message_id": id_} for id_ in sources])
 
 
-def _records(db: Db, scope: Scope, columns: Columns[R], rows: Sequence[Sequence[Any]]) -> list[R]:
-    """The records of rows of `id, agent, session_id, …`, with the messages they came from."""
-    ids, cited = [id_ for id_, *_ in rows], defaultdict(list)
+def _records(
+    db: Db, scope: Scope, columns: Columns[R], rows: Sequence[Sequence[Any]], *, cited: bool = True
+) -> list[R]:
+    """The records of rows of `id, agent, session_id, …`; if `cited`, with where they came from."""
+    ids, sources = [id_ for id_, *_ in rows if cited], defaultdict(list)
     for view, message_id in db.rows("sources_of", owner=scope.owner, ids=ids) if ids else ():
-        cited[view].append(message_id)
+        sources[view].append(message_id)
     user, tenant = scope.user, scope.tenant
     return [
         columns.record(
             row,
             scope=Scope(user=user, tenant=tenant, agent=agent or None, session=session),
-            sources=tuple(cited[id_]),
+            sources=tuple(sources[id_]),
         )
         for id_, agent, session, *row in rows
     ]

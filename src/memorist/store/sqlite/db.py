@@ -19,7 +19,7 @@ import apsw
 from memorist import errors
 from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
-from memorist.records.query import Passage, Term
+from memorist.records.query import Passage, Term, many
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
 from memorist.store.engine import load_queries
@@ -304,7 +304,7 @@ class SqliteDb:
 
     def passages(self, **values: Any) -> list[Passage]:
         [(joined,)] = self.rows("passages_by_id", **values)
-        return list(map(Passage._make, json.loads(joined)))
+        return many(Passage, json.loads(joined))
 
     def nearest(
         self,
