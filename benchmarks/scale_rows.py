@@ -219,7 +219,8 @@ class Lot:
         keys, names = np.empty(len(words), np.int64), list(self.talk.stems)
         for user, scope in enumerate(self.scopes):
             theirs = slice(*np.searchsorted(users, [user, user + 1]))
-            keys[theirs] = word_keys(scope.owner, [names[it] for it in stem[theirs].tolist()])
+            said = [names[it] for it in stem[theirs].tolist()]
+            keys[theirs] = [*word_keys(scope.owner, said)]
         return SaidWords(at[kept], word, users, keys)
 
 

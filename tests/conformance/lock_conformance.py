@@ -22,7 +22,7 @@ from tests.conformance.worlds import fresh_scope
 
 LANGUAGE = "memorist.language"
 THOUGHT = {  # functions that take time in proportion to a text
-    "fold", "readable", "pack", "all_spelled", "text_keys", "word_keys", "digest",
+    "fold", "readable", "pack", "all_spelled", "word_keys", "digest",
     "passes", "_entry", "_prepared", "_is_one_of",
 }  # fmt: skip
 SHORT = 1_000  # characters that may be folded in a transaction, as the name of a fact's subject is

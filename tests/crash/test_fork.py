@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memorist.store.sqlite.store import turn
+from memorist.store.sqlite.files import Turn
 from tests.crash.evidence import check_store
 from tests.crash.processes import finish, start
 
@@ -43,9 +43,11 @@ def play(scene: str, target: str) -> dict[str, int]:
 def test_a_child_forked_while_its_parent_writes_does_not_keep_the_turn(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     told, tell = os.pipe()
-    with turn(path, time.monotonic() + 9):
-        if not (child := os.fork()):
-            os._exit(len(os.read(told, 1)) - 1)
+    turn = Turn(path)
+    turn.take(time.monotonic() + 9)
+    if not (child := os.fork()):
+        os._exit(len(os.read(told, 1)) - 1)
+    turn.give()
     with open(f"{path}-turn") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.write(tell, b".")

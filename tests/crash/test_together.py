@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from memorist import Message
-from memorist.store.sqlite.store import refuse_foreign
+from memorist.store.sqlite.files import refuse_foreign
+from memorist.store.sqlite.store import MIGRATIONS
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
 from tests.crash.processes import Forked, finish, read_line, start, tell
 from tests.support.examples import LONG
@@ -74,7 +75,7 @@ def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(tmp_
     for number in range(files):
         path = tmp_path / f"{number}.db"
         while not (tmp_path / f"{number}.done").exists() and creator.poll() is None:
-            refuse_foreign(str(path))
+            refuse_foreign(str(path), MIGRATIONS[-1][0])
     finish(creator)
 
 

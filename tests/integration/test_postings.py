@@ -41,7 +41,7 @@ def waits(connection: psycopg.Connection[Any], scope: Scope) -> bool:
 
 def held(connection: psycopg.Connection[Any], scope: Scope, word: str = "") -> int:
     """How often a word, or all words, stand in the lists and among the passages that wait."""
-    named = {"owner": scope.owner, "keys": word_keys(scope.owner, [word]), "every": not word}
+    named = {"owner": scope.owner, "keys": [*word_keys(scope.owner, [word])], "every": not word}
     row = connection.execute(
         "SELECT (SELECT coalesce(sum(length(places)) / 8, 0)::bigint FROM postings"
         "  WHERE owner = %(owner)s AND (%(every)s OR word = ANY(%(keys)s)))"
@@ -76,7 +76,7 @@ def test_words_are_found_while_passages_wait_and_when_they_are_placed_in_any_ord
         place(connection, ADA)
         say(store, ADA, COUNT)
         parts = "SELECT max(length(places)), count(*) FROM postings WHERE word = ANY(%s)"
-        keys = word_keys(ADA.owner, ["pelican"])
+        keys = [*word_keys(ADA.owner, ["pelican"])]
         [(longest, rows)] = connection.execute(parts, (keys,)).fetchall()
         assert longest <= 8_000
         assert rows > 1

@@ -29,7 +29,9 @@ from langchain_core.messages.ai import UsageMetadata
 
 from memorist import Message, MessageError
 from memorist.agents.messages import from_langchain, to_langchain
+from memorist.records.langchain import dump_stored
 from memorist.records.langchain import to_stored as to_row
+from memorist.records.values import dump_json
 from memorist.store.postgres.db import from_row
 from tests.conformance.worlds import rich_messages
 from tests.support.examples import examples
@@ -271,3 +273,13 @@ def test_without_langchain_the_import_names_the_cure(module: str) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert done == 'this needs an optional part: pip install "memorist[langchain]"\n'
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
+@pytest.mark.parametrize(
+    "content", ["", 'say "hi"\n\ttoo, ünïcode \ufffc 漢字', "{}", None, {"a": [1]}]
+)
+def test_plain_messages_are_stored_as_all_others_are(role: str, content: Any) -> None:
+    plain = Message(role, content, message_id='an "id" \ufffc')
+    for message in (plain, plain.changed(name="Ada"), plain.changed(structured_data={"k": "v"})):
+        assert dump_stored(message) == dump_json(to_row(message))

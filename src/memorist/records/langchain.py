@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from memorist.errors import MessageError
@@ -25,6 +26,7 @@ _ROLES = {name: role for role, kind in _TYPES.items() for name in (role, kind)}
 _ROLES |= {"model": "assistant", "developer": "system", "function": "tool"}
 _OURS = "memorist"
 _THEIRS = "langchain"
+_GAP = "\ufffc"
 _SILENT = {"response_metadata", "usage_metadata"}  # fields that say nothing of what was said
 _DICTS = ("additional_kwargs", "response_metadata")
 _FIELDS = {"id", "name", "role", "content", "tool_call_id", "status", "artifact"}
@@ -39,6 +41,21 @@ def to_stored(message: Message) -> Stored:
         except MessageError:  # not every database takes LangChain's own fields
             stored = _form(message, _TYPES[message.role], None)
     return _with_ours(stored, message)
+
+
+def dump_stored(message: Message) -> str:
+    """The form that is stored, as JSON; made from a pattern where the message is plain text."""
+    if message.role == "tool" or extras(message):
+        return dump_json(to_stored(message))
+    before, between, after = _pattern(message.role)
+    said, id_ = dump_json(message.content), dump_json(message.message_id)
+    return f"{before}{said}{between}{id_}{after}"
+
+
+@cache
+def _pattern(role: str) -> list[str]:
+    """The JSON of plain messages of a role: what stands before, between and after text and id."""
+    return dump_json(to_stored(Message(role, _GAP, message_id=_GAP))).split(dump_json(_GAP))
 
 
 def to_dict(

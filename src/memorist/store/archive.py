@@ -35,11 +35,19 @@ from memorist.records.scope import Scope
 from memorist.records.values import from_micros, to_micros
 from memorist.store import documents, views
 from memorist.store.activity import add_receipt, receipts
+from memorist.store.appending import write_messages
 from memorist.store.engine import Db
 from memorist.store.entries import json_text
-from memorist.store.indexing import Piece, Preparation, index_messages, index_pieces, index_view
+from memorist.store.indexing import (
+    Piece,
+    PlacedMessage,
+    Preparation,
+    index_messages,
+    index_pieces,
+    index_view,
+)
 from memorist.store.jobs import LATER, is_backfill
-from memorist.store.log import add_owner, ensure_session, message_places, write_messages
+from memorist.store.log import add_owner, ensure_session, message_places
 from memorist.store.rows import ALL, Columns, Row
 from memorist.store.search import put_vectors
 
@@ -285,14 +293,17 @@ def restore(db: Db, scope: Scope, batch: Sequence[Prepared], *, own: bool = Fals
 def _restore_messages(db: Db, scope: Scope, batch: Sequence[Prepared]) -> list[bool]:
     names = dict.fromkeys(it.record.session for it in batch)
     homes = {it: ensure_session(db, scope.within(session=it)) for it in names}
-    placed = list(zip(db.next_seqs(len(batch)), batch, strict=True))
-    rows = [(seq, homes[it.session].key, ready, it.source) for seq, (it, ready) in placed]
-    write_messages(db, scope, rows)
+    seqs = db.next_seqs(len(batch))
+    placed = [
+        PlacedMessage(seq, scope.owner, home.agent, home.key, it.ready)
+        for seq, it in zip(seqs, batch, strict=True)
+        for home in [homes[it.record.session]]
+    ]
+    write_messages(db, placed, [it.record.source for it in batch])
+    index_messages(db, placed)
     for session, home in homes.items():
-        own = [it for it in placed if it[1].record.session == session]
-        ready = [(seq, it.ready) for seq, it in own]
-        index_messages(db, scope.owner, ready, agent=home.agent, session=home.key)
-        _queue(db, scope.owner, home.key, [(seq, it.record) for seq, it in own])
+        own = [(seq, it.record) for seq, it in zip(seqs, batch, strict=True)]
+        _queue(db, scope.owner, home.key, [it for it in own if it[1].session == session])
     return [True] * len(batch)
 
 

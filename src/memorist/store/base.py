@@ -30,6 +30,7 @@ from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import Count, Place, now, to_micros
 from memorist.store import (
     activity,
+    appending,
     archive,
     documents,
     entries,
@@ -152,16 +153,16 @@ class Store:
         self._preparation = Preparation(engine, max_message_bytes)
 
     # The log
-    _append = writes(log.append)
-    _append_at_once = writes(log.append_at_once)
-    _append_each = writes(log.append_each)
+    _append = writes(appending.append)
+    _append_at_once = writes(appending.append_at_once)
+    _append_each = writes(appending.append_each)
     history = reads(log.history)
     following = reads(log.following)
     find = reads(log.find)
     text_from = reads(log.text_from, snapshot=True)
     revisions = reads(log.revisions, snapshot=True)
     _revise = writes(log.revise)
-    _unseen = reads(log.unseen, snapshot=True)
+    _unseen = reads(appending.unseen, snapshot=True)
     _growth = reads(log.growth, snapshot=True)
     _append_text = writes(log.append_text)
     _reindex = writes(log.reindex)
@@ -281,7 +282,9 @@ class Store:
             try:
                 appended = self._append_known(scope, fresh, source)
                 appended = appended or self._append(scope, fresh, source)
-            except log.RepeatError as repeat:  # rare, so that the common case need not look first
+            except (
+                appending.RepeatError
+            ) as repeat:  # rare, so that the common case need not look first
                 stored_in = scope.within(session=repeat.session_id)
                 seqs, fresh = self._unseen(stored_in, given)
                 scope = stored_in if seqs else scope  # if none is there, it was rolled back
@@ -319,7 +322,7 @@ class Store:
         while True:
             try:
                 sessions = self._append_each(of, ready, source, at_once=at_once)
-            except log.RepeatError:
+            except appending.RepeatError:
                 ready = self._unstored(ready)
                 continue
             return [
@@ -406,7 +409,7 @@ class Store:
             ready = [archive.prepare(preparation, scope, records[it], cut) for it in fresh]
             try:
                 added = self._restore(scope, ready, own=own)
-            except log.RepeatError:  # somebody else has stored one meanwhile
+            except appending.RepeatError:  # somebody else has stored one meanwhile
                 continue
             for place, is_new in zip(fresh, added, strict=True):
                 outcomes[place] = None if is_new else True

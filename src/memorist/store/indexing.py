@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from memorist.errors import TooLargeError
 from memorist.language.signals import Signals, signals_of
-from memorist.language.text import passages
+from memorist.language.text import passages, stems
 from memorist.records.message import ORDINARY, Message
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros, to_micros
@@ -53,6 +53,16 @@ class PreparedMessage(NamedTuple):
         return self.message.message_id
 
 
+class PlacedMessage(NamedTuple):
+    """A message with its place in the log, and the session that it is in."""
+
+    seq: int
+    owner: str
+    agent: str
+    session: Any  # its key
+    prepared: PreparedMessage
+
+
 def likely_speaker(message: Message, text: str) -> str | None:
     """Who seems to speak: the message's name, or the one a transcript's line begins with.
 
@@ -81,6 +91,12 @@ def date_words(day: int) -> str:
     """A day since 1970 in words, which find the messages of that day."""
     moment = from_micros(day * DAY)
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+
+
+@lru_cache(maxsize=1_024)
+def _about(speaker: str | None, day: int) -> tuple[str, ...]:
+    """The stems of who speaks and of the day, which the words of a message begin with."""
+    return tuple(stems(f"{speaker or ''} {date_words(day)}"))
 
 
 def traits_of(message: Message, text: str) -> dict[str, Any]:
@@ -114,13 +130,13 @@ class Preparation:
                 "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
             )
         traits, spans, words = traits_of(message, text), spans_of(text, start), self.engine.words
-        about = ""
+        about: tuple[str, ...] = ()
         if is_first and spans != EMPTY:
-            about = f"{traits['speaker'] or ''} {date_words(traits['created_at'] // DAY)} "
+            about = _about(traits["speaker"], traits["created_at"] // DAY)
         pieces: list[Piece] = []
         for at, end in spans:
-            pieces.append(Piece(at, end, words(owner, about + text[at:end])))
-            about = ""
+            pieces.append(Piece(at, end, words(owner, [*about, *stems(text[at:end])])))
+            about = ()
         return PreparedMessage(message, self.engine.pack(message), traits, pieces)
 
     def text(self, owner: str, text: str) -> list[Piece]:
@@ -133,39 +149,35 @@ class Preparation:
     def pieces(self, owner: str, pieces: Iterable[Piece]) -> list[Piece]:
         """Those that are not blank, with their words as the database indexes them."""
         words = self.engine.words
-        return [Piece(at, end, words(owner, said)) for at, end, said in pieces if said.strip()]
+        given = [it for it in pieces if it.words.strip()]
+        return [Piece(at, end, words(owner, stems(said))) for at, end, said in given]
 
 
 class UnpreparedError(Exception):
     """A transaction came upon texts that are not prepared: prepare them, then run it again."""
 
 
-def index_messages(
-    db: Db,
-    owner: str,
-    messages: Sequence[tuple[int, PreparedMessage]],
-    *,
-    agent: str,
-    session: Any,
-    first_piece: int = 0,
-) -> None:
-    """Index messages, given with their seqs, by their words."""
-    of = {"owner": owner, "kind": "message", "view_id": None, "agent": agent, "session": session}
+def index_messages(db: Db, messages: Sequence[PlacedMessage], *, first_piece: int = 0) -> None:
+    """Index messages by their words."""
     rows = [
         {
-            **of,
-            **prepared.traits,
-            "id": seq * PASSAGES_PER_MESSAGE + first_piece + number,
+            **it.prepared.traits,
+            "owner": it.owner,
+            "kind": "message",
+            "view_id": None,
+            "agent": it.agent,
+            "session": it.session,
+            "id": it.seq * PASSAGES_PER_MESSAGE + first_piece + number,
             "start_at": start,
             "stop_at": stop,
             "words": words,
         }
-        for seq, prepared in messages
-        for number, (start, stop, words) in enumerate(prepared.pieces)
+        for it in messages
+        for number, (start, stop, words) in enumerate(it.prepared.pieces)
     ]
     db.add_passages(rows)
-    speakers = {prepared.traits["speaker"] for _, prepared in messages} - {None}
-    for name in sorted(speakers):
+    speakers = {(it.owner, it.prepared.traits["speaker"]) for it in messages}
+    for owner, name in sorted(it for it in speakers if it[1] is not None):
         db.later("add_speaker", owner=owner, speaker=name)
 
 

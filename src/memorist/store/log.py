@@ -1,25 +1,21 @@
 """The log in a transaction: sessions and their messages."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from memorist.errors import ConflictError, NotFoundError, ScopeError, naming_item
+from memorist.errors import ConflictError, NotFoundError, ScopeError
 from memorist.language.text import cut
 from memorist.records.message import (
     PART_CHARS,
-    Appended,
-    Batch,
     Job,
     LogEntry,
     Message,
     Session,
     SessionSummary,
-    Source,
     TextPart,
-    source_of,
 )
 from memorist.records.scope import Scope, tenant_hash
 from memorist.records.values import (
@@ -28,17 +24,21 @@ from memorist.records.values import (
     Place,
     Tally,
     check_each,
-    dump_json,
     from_micros,
     new_id,
 )
 from memorist.store.activity import note
 from memorist.store.engine import Db
-from memorist.store.indexing import Preparation, PreparedMessage, index_messages, traits_of
+from memorist.store.indexing import (
+    PlacedMessage,
+    Preparation,
+    PreparedMessage,
+    index_messages,
+    traits_of,
+)
 from memorist.store.jobs import enqueue
 from memorist.store.rows import ALL, END, Row, check_count, dated_page
 
-MOST_IN_JOB = 100  # messages
 MAX_COUNTED = 1_000
 NOTED_FOR = 60_000_000  # microseconds, in which that a session is active is not written again
 TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
@@ -90,7 +90,7 @@ def open_session(
 
     `new` says that the name was made this moment; `adopt`: see `ensure_session`.
     """
-    chosen = scope.session or _if_theirs(db, scope, claimed) or _active(db, scope)
+    chosen = scope.session or _if_theirs(db, scope, claimed) or active_id(db, scope)
     if chosen is None:
         new, chosen = True, new_id()
     home = scope.within(session=chosen)
@@ -110,7 +110,7 @@ def just_active(db: Db, scope: Scope, claimed: str | None) -> Session | None:
 
 def active(db: Db, scope: Scope) -> Session | None:
     """The active session with this agent, if there is one."""
-    chosen = _active(db, scope)
+    chosen = active_id(db, scope)
     sessions = [] if chosen is None else list_sessions(db, scope.within(session=chosen))
     return sessions[0] if sessions else None
 
@@ -191,137 +191,10 @@ def _if_theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
     return claimed if row is not None and row[1] == (scope.agent or "") else None
 
 
-def _active(db: Db, scope: Scope) -> str | None:
+def active_id(db: Db, scope: Scope) -> str | None:
+    """The id of the active session with this agent, if there is one."""
     row = db.row("active_session", owner=scope.owner, agent=scope.agent or "")
     return None if row is None else str(row[0])
-
-
-class RepeatError(Exception):
-    """Some of the messages are in this session already: append those that are not."""
-
-    def __init__(self, session_id: str) -> None:
-        self.session_id = session_id
-
-
-def append(
-    db: Db, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None = None
-) -> Appended:
-    """Store messages that are all new, with their index entries and their jobs."""
-    scope = _in_session(db, scope)
-    seqs = _store(db, scope, ensure_session(db, scope), messages, source)
-    return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
-
-
-def _in_session(db: Db, scope: Scope) -> Scope:
-    """The scope with its session: the one it names, the active one, or a new one."""
-    if scope.session is not None:
-        return scope
-    active = _active(db, scope)
-    return open_session(db, scope).scope if active is None else scope.within(session=active)
-
-
-def append_at_once(
-    db: Db, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None = None
-) -> Callable[[], list[Row]]:
-    """Store messages that are all new by one statement, in a session that exists.
-
-    What it returns has their seqs after the commit: none if there is no such session.
-    """
-    db.repeat = RepeatError(scope.session or "")
-    said = [
-        {**it.traits, **it.content, "id": it.id, "source": source_of(it.message, source)}
-        for it in messages
-    ]
-    pieces = [
-        {"of": of, "piece": number, "start_at": it.start, "stop_at": it.stop, "words": it.words}
-        for of, one in enumerate(messages, 1)
-        for number, it in enumerate(one.pieces)
-    ]
-    shared = {
-        **scope.columns(),
-        "queued": not all(it.message.unfinished for it in messages),  # else queued when they end
-        "kind": _kind(messages, source),
-        "now": db.now,
-    }
-    if len(said) == len(pieces) == 1:
-        return db.later("append_short_message", **shared, **said[0], **pieces[0])
-    lists = {"said": dump_json(said), "pieces": dump_json(pieces), "most_in_job": MOST_IN_JOB}
-    return db.later("append_messages", **shared, **lists)
-
-
-def append_each(
-    db: Db,
-    _: Scope,
-    batches: Sequence[tuple[Batch, Sequence[PreparedMessage]]],
-    source: Source | None = None,
-    *,
-    at_once: bool = False,
-) -> list[str]:
-    """Store messages of several users and sessions, all of them new; return their sessions."""
-    scopes = [batch.scope for batch, _ in batches]
-    # Locked in one order, so that no two writers wait for each other; stored in the order given.
-    names = [(it.owner, it.session or "") for it in scopes]
-    in_order = sorted(range(len(names)), key=names.__getitem__)
-    locks = dict[int, Callable[[], list[Row]]]()
-    for place in in_order:  # first all of them, which is one round trip
-        db.act_for(scopes[place].owner)
-        locks[place] = db.later("lock_session", **scopes[place].columns())
-    homes = dict[int, tuple[Scope, SessionRow]]()
-    for place in in_order:
-        db.act_for(scopes[place].owner)
-        with naming_item(place, len(batches)):
-            scope = _in_session(db, scopes[place])
-            locked = locks[place]() if scopes[place].session else None
-            homes[place] = scope, ensure_session(db, scope, locked=locked)
-    for place, (batch, messages) in enumerate(batches):
-        db.act_for(batch.scope.owner)
-        if messages and at_once:
-            append_at_once(db, homes[place][0], messages, source)
-        else:
-            _store(db, *homes[place], messages, source)
-        if messages and batch.title is not None:
-            db.later("title_session", **homes[place][0].columns(), title=batch.title)
-    return [homes[place][0].session or "" for place in range(len(batches))]
-
-
-def unseen(
-    db: Db, scope: Scope, messages: Sequence[PreparedMessage]
-) -> tuple[dict[str, int], list[PreparedMessage]]:
-    """The seqs of the messages that are stored, by id, and the messages that are not.
-
-    A stored one must have the content it has now, or had in one of its revisions.
-    """
-    seqs, fresh = dict[str, int](), dict[str, PreparedMessage]()
-    for prepared in messages:  # one by one: the stored ones may be long
-        message = prepared.message
-        id_ = message.message_id
-        entry = None if id_ in fresh else next(iter(find(db, scope, [id_])), None)
-        stored = fresh[id_].message if entry is None and id_ in fresh else entry and entry.message
-        if stored is None:
-            fresh[id_] = prepared
-        elif not _is_same(stored, message) and not _was_once(db, scope, message):
-            raise ConflictError(
-                "a message with this id is stored with other content; use revise to change it"
-            )
-        if entry is not None:
-            seqs[id_] = entry.seq
-    return seqs, list(fresh.values())
-
-
-def _is_same(stored: Message, message: Message) -> bool:
-    """Whether a message says the same as a stored one, whenever it was said."""
-    return replace(stored, created_at=message.created_at) == message
-
-
-def _was_once(db: Db, scope: Scope, message: Message) -> bool:
-    """Whether a stored message said the same in one of its revisions."""
-    number = 0
-    page = {"limit": 16, "max_bytes": 1_048_576}
-    while old := revisions(db, scope, message.message_id, after=number, **page):
-        if any(_is_same(version, message) for version in old):
-            return True
-        number += len(old)
-    return False
 
 
 def history(
@@ -517,8 +390,8 @@ def _rewrite(
     first = seq * PASSAGES_PER_MESSAGE if replaced is None else replaced
     db.run("delete_message_passages", **at, first=first)
     number = next_piece(row[0] if row else None)
-    place = {"agent": home.agent, "session": home.key}
-    index_messages(db, scope.owner, [(seq, new)], **place, first_piece=number)
+    placed = PlacedMessage(seq, scope.owner, home.agent, home.key, new)
+    index_messages(db, [placed], first_piece=number)
 
 
 def reindex(db: Db, job: Job, messages: Sequence[tuple[int, PreparedMessage]]) -> None:
@@ -549,51 +422,3 @@ def _entries(db: Db, rows: Iterable[Row], session_id: str | None = None) -> list
         LogEntry(row[0], row[-1] if session_id is None else session_id, row[1], db.unpack(row))
         for row in rows
     ]
-
-
-def write_messages(
-    db: Db, scope: Scope, messages: Sequence[tuple[int, Any, PreparedMessage, str]]
-) -> None:
-    """Write messages, each with its seq, its session's key and its source.
-
-    RepeatError where one is stored already.
-    """
-    rows = [
-        {
-            "seq": seq,
-            "owner": scope.owner,
-            "session": session,
-            "message_id": prepared.id,
-            "role": prepared.message.role,
-            "source": source,
-            "created_at": prepared.traits["created_at"],
-            **prepared.content,
-        }
-        for seq, session, prepared, source in messages
-    ]
-    db.repeat = RepeatError(scope.session or "")
-    if db.many("append_message", rows) < len(rows):
-        raise db.repeat
-
-
-def _store(
-    db: Db, scope: Scope, session: SessionRow, new: Sequence[PreparedMessage], source: Source | None
-) -> Sequence[int]:
-    """Write messages, passages and jobs; raise RepeatError if a message is stored already."""
-    if not new:
-        return ()
-    seqs = db.next_seqs(len(new))
-    owner, placed = scope.owner, list(zip(seqs, new, strict=True))
-    rows = [(seq, session.key, it, source_of(it.message, source)) for seq, it in placed]
-    write_messages(db, scope, rows)
-    index_messages(db, owner, placed, agent=session.agent, session=session.key)
-    if not all(prepared.message.unfinished for prepared in new):  # queued when they end
-        for start in range(0, len(seqs), MOST_IN_JOB):
-            batch = seqs[start : start + MOST_IN_JOB]
-            enqueue(db, owner, _kind(new, source), batch[0], batch[-1], session=session.key)
-    return seqs
-
-
-def _kind(messages: Sequence[PreparedMessage], source: Source | None) -> str:
-    """The kind of the jobs of messages: what is imported, or as much, waits for what is new."""
-    return "embed later" if source == "import" or len(messages) > MOST_IN_JOB else "embed"

@@ -4,7 +4,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain, count, repeat
@@ -77,6 +77,18 @@ class Reals(tuple[float, ...]):
     """The same of real."""
 
 
+class PackedIntegers:
+    """Numbers that are kept in the form in which they are sent as an array of bigint."""
+
+    __slots__ = ("packed",)
+
+    def __init__(self, packed: Iterable[bytes]) -> None:
+        self.packed = [*packed]
+
+    def __iter__(self) -> Iterator[int]:
+        return (int.from_bytes(it, "big", signed=True) for it in self.packed)
+
+
 class ArrayDumper(adapt.Dumper):
     """One dimension, no nulls, the type of each; how many, counted from 1; each after its size."""
 
@@ -88,6 +100,12 @@ class ArrayDumper(adapt.Dumper):
         sized = chain.from_iterable(zip(repeat(self.size), obj, strict=False))
         form = f">5i{f'i{self.letter}' * len(obj)}"
         return struct.pack(form, 1, 0, self.element, len(obj), 1, *sized)
+
+
+class PackedDumper(ArrayDumper):
+    def dump(self, obj: PackedIntegers) -> bytes:  # type: ignore[override]
+        head = struct.pack(">5i", 1, 0, self.element, len(obj.packed), 1)
+        return head + struct.pack(">i", self.size).join([b"", *obj.packed])
 
 
 class RealsDumper(ArrayDumper):
@@ -120,6 +138,7 @@ class WatchedConnection(psycopg.Connection[Row]):
     @cached_property
     def _transformer(self) -> abc.Transformer:
         self.adapters.register_dumper(Integers, ArrayDumper)
+        self.adapters.register_dumper(PackedIntegers, PackedDumper)
         self.adapters.register_dumper(Reals, RealsDumper)
         return adapt.Transformer(self)
 

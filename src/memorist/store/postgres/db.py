@@ -14,13 +14,18 @@ from psycopg.pq import TransactionStatus as _Status
 
 from memorist.errors import MessageError
 from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
-from memorist.records.langchain import from_stored, to_stored
+from memorist.records.langchain import dump_stored, from_stored
 from memorist.records.message import Message
 from memorist.records.query import Passage, Term
 from memorist.records.scope import Scope
-from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
+from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros
 from memorist.store.engine import AnswerLostError, load_queries
-from memorist.store.postgres.connection import Reals, SentStatement, WatchedConnection
+from memorist.store.postgres.connection import (
+    PackedIntegers,
+    Reals,
+    SentStatement,
+    WatchedConnection,
+)
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
@@ -33,6 +38,7 @@ MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .
 EVERY_POSTING = 2**31 - 1
 VIEW_PLACES = 2**62  # beyond which the places of derived records lie, as in `place_of`
 FETCHED_ROWS = 10  # of a page at a time, each of which may be large
+MAX_KEYS = 16_384  # of words of an owner, kept in memory
 MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
 MEASURED = 2_000  # vectors at most, where measuring each is fast enough
 FIRST_PARTS = 2  # of a word's list, of some 250 places each; then four times as many, and so on
@@ -253,7 +259,7 @@ class PostgresDb:
         forms = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
         asked = [*([f"={word}"] for word in words), *filter(None, [forms])]
         turned = int(kind == "fact")  # the last bit of what finds facts alone
-        keys = [[_word_key(owner, word, 1) ^ turned for word in each] for each in asked]
+        keys = [[_word_key(owner, word) ^ turned for word in each] for each in asked]
         sign = -1 if newest_first else 1  # so that the places read later are the greater ones
         past, parts, found = sign * (VIEW_PLACES - past), FIRST_PARTS, list[int]()
         while past < LAST_PLACE and len(found) < most:
@@ -414,7 +420,7 @@ def _record(passage: int, kind: str, view: str | None) -> int | str:
 
 def pack(message: Message) -> dict[str, Any]:
     """The column of a message, in LangChain's form."""
-    return {"message": dump_json(to_stored(message))}
+    return {"message": dump_stored(message)}
 
 
 def from_row(stored: Any, message_id: str, role: str, created_at: int) -> Message:
@@ -426,33 +432,53 @@ def from_row(stored: Any, message_id: str, role: str, created_at: int) -> Messag
         return Message(role, {"message": stored}, **known)
 
 
-def text_keys(owner: str, text: str) -> list[int]:
-    """The `word_keys` of a text's stems."""
-    return word_keys(owner, stems(text))
+class _WordKeys(dict[str, bytes]):
+    """The numbers of an owner's words in binary form, each made of owner, word and count so far.
+
+    A word stands for its first occurrence in a text, "2 word" for the second.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._owner = bytes.fromhex(owner)
+
+    def __missing__(self, word: str) -> bytes:
+        if len(self) >= MAX_KEYS:
+            self.clear()
+        counted = word if " " in word else f"1 {word}"
+        self[word] = key = sha256(self._owner + counted.encode()).digest()[:8]
+        return key
 
 
-def view_keys(owner: str, text: str) -> list[int]:
-    """The same, and the keys by which `matches` finds the words and their beginnings."""
-    words = set(stems(text))
-    marked = [*(f"^{start}" for start in beginnings(words)), *(f"={word}" for word in words)]
-    return text_keys(owner, text) + word_keys(owner, sorted(marked))
+_keys_of = functools.lru_cache(maxsize=8)(_WordKeys)
 
 
-def word_keys(owner: str, words: Sequence[str]) -> list[int]:
-    """A number for each occurrence of a word, made of the owner, the word and the count so far."""
+def word_keys(owner: str, words: Sequence[str]) -> PackedIntegers:
+    """A number for each occurrence of a word, up to `MAX_TIMES`."""
+    if len(set(words)) < len(words):
+        words = _counted(words)
+    return PackedIntegers(map(_keys_of(owner).__getitem__, words))
+
+
+def _counted(words: Sequence[str]) -> list[str]:
     times: dict[str, int] = {}
-    keys: list[int] = []
+    counted: list[str] = []
     for word in words:
         times[word] = nth = times.get(word, 0) + 1
         if nth <= MAX_TIMES:
-            keys.append(_word_key(owner, word, nth))
-    return keys
+            counted.append(word if nth == 1 else f"{nth} {word}")
+    return counted
 
 
-@functools.lru_cache(maxsize=16_384)
-def _word_key(owner: str, word: str, nth: int) -> int:
-    digest = sha256(bytes.fromhex(owner) + f"{nth} {word}".encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
+def view_keys(owner: str, text: str) -> PackedIntegers:
+    """The keys of a text's stems, and those by which `matches` finds words and beginnings."""
+    said = stems(text)
+    words = set(said)
+    marked = [*(f"^{start}" for start in beginnings(words)), *(f"={word}" for word in words)]
+    return word_keys(owner, [*_counted(said), *sorted(marked)])
+
+
+def _word_key(owner: str, word: str) -> int:
+    return int.from_bytes(_keys_of(owner)[word], "big", signed=True)
 
 
 def _passages(places: bytes) -> Ids:

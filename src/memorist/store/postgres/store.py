@@ -26,7 +26,7 @@ from memorist.store.engine import Db, LateError, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres import schema
 from memorist.store.postgres.connection import SentStatement, WatchedConnection, defaults, place_of
-from memorist.store.postgres.db import QUERIES, RESIDUE, PostgresDb, pack, text_keys, view_keys
+from memorist.store.postgres.db import QUERIES, RESIDUE, PostgresDb, pack, view_keys, word_keys
 
 T = TypeVar("T")
 Pool = psycopg_pool.ConnectionPool[WatchedConnection]
@@ -103,8 +103,7 @@ class PostgresEngine(ProcessPart):
     """Every transaction runs as a role that row-level security binds, for one owner."""
 
     pack = staticmethod(pack)
-    words = staticmethod(text_keys)
-    view_words = staticmethod(view_keys)
+    words, view_words = staticmethod(word_keys), staticmethod(view_keys)
     scrubs = False
     saves_trips = True
 

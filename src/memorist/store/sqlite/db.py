@@ -474,7 +474,7 @@ class PendingWrite(Generic[T]):
         self._error: Exception | None = None
         self.leads = False  # whether its own thread writes it
         self.done = False
-        self.ready = threading.Event()  # done, or the next one to write
+        self.ready: threading.Event | None = None  # set when it is done, or the next one to write
 
     def run(self, db: SqliteDb, *, apart: bool) -> None:
         """Run it in a transaction; with `apart`, what it changed goes if it fails, nothing else."""
@@ -523,12 +523,10 @@ def _message(id_: str, role: str, at: int, text: Any, more: dict[str, Any] | Non
     return message
 
 
-def all_spelled(owner: str, text: str) -> str:
-    """The stems of a text, each as `spelled` returns it; faster where the text is ASCII."""
-    words = stems(text)
-    if not words or not text.isascii():
-        return " ".join([spelled(owner, word) for word in words])
-    return owner[:12] + f" {owner[:12]}".join(words)
+def all_spelled(owner: str, words: Sequence[str]) -> str:
+    """Words, each as `spelled` returns it; faster where they are ASCII."""
+    joined = f" {owner[:12]}".join(["", *words])[1:]
+    return joined if joined.isascii() else " ".join([spelled(owner, word) for word in words])
 
 
 def all_marked(owner: str, text: str) -> str:
@@ -536,10 +534,11 @@ def all_marked(owner: str, text: str) -> str:
 
     What follows the mark says of which kind the record is, and in a word that it is a whole one.
     """
-    words = dict.fromkeys(stems(text))
+    said = stems(text)
+    words = dict.fromkeys(said)
     marked = [f"{spelled(owner, start)}{MARK}" for start in beginnings(words)]
     marked += [f"{spelled(owner, word)}{MARK}0" for word in words]
-    return " ".join([all_spelled(owner, text), *marked])
+    return " ".join([all_spelled(owner, said), *marked])
 
 
 def spelled(owner: str, word: str) -> str:

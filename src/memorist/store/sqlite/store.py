@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import threading
 import time
 from collections import deque
@@ -11,14 +10,8 @@ from datetime import datetime
 from functools import cache, partial
 from importlib import resources
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote
 
 import apsw
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
@@ -27,7 +20,6 @@ from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.sqlite.db import (
-    APPLICATION_ID,
     TRANSLATED,
     InThread,
     PendingWrite,
@@ -39,6 +31,14 @@ from memorist.store.sqlite.db import (
     in_transaction,
     migrate,
     pack,
+)
+from memorist.store.sqlite.files import (
+    Turn,
+    inode,
+    is_read_only,
+    make_private,
+    read_only,
+    refuse_foreign,
 )
 
 T = TypeVar("T")
@@ -72,6 +72,7 @@ class SqliteEngine(ProcessPart):
         self._pending: deque[PendingWrite[Any]] = deque()
         self._readers: list[SqliteDb] = []
         self._in_thread = InThread()
+        self._turn = Turn(path)
         self._indexes = cache(open_indexes)
         self._reading = 0
         self._pausing = self._writing = False
@@ -123,10 +124,12 @@ class SqliteEngine(ProcessPart):
             )
         until = time.monotonic() + self._patience_ms / 1_000
         own: PendingWrite[T] = PendingWrite(work)
+        if self._writing and not exclusive:
+            own.ready = threading.Event()
         if not exclusive:  # that may take long, and nobody else is to wait for it
             self._pending.append(own)
         try:
-            if self._writing and not exclusive:
+            if own.ready is not None:
                 own.ready.wait(TURN_SECONDS)
             if not own.done:
                 with self._locked(), TRANSLATED:
@@ -165,17 +168,22 @@ class SqliteEngine(ProcessPart):
         finally:
             self._writing = False
             for pending in (*together, *[*self._pending][:1]):  # and who writes next
-                pending.ready.set()
+                if pending.ready is not None:
+                    pending.ready.set()
 
     def _begin(self, until: float) -> SqliteDb:
         """The writer, in a transaction, in which no other process writes."""
         writer = self._db()
         self._check_file()
-        with contextlib.nullcontext() if self._in_memory else turn(self.path, until):
+        try:
+            if not self._in_memory:
+                self._turn.take(until)
             # The time spent waiting for a lock counts as patience.
             left_ms = int((until - time.monotonic()) * 1_000)
             writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
             writer.connection.execute("BEGIN IMMEDIATE")
+        finally:
+            self._turn.give()
         return writer
 
     def _withdraw(self, own: PendingWrite[Any]) -> bool:
@@ -342,7 +350,7 @@ class SqliteEngine(ProcessPart):
                 self._check_open()
                 self._check_file()
                 if not self._in_memory:
-                    refuse_foreign(self.path)
+                    refuse_foreign(self.path, MIGRATIONS[-1][0])
                     if not self._read_only:
                         make_private(self.path)
                 writer = SqliteDb(self._connect(), self._indexes)
@@ -365,6 +373,7 @@ class SqliteEngine(ProcessPart):
     def _disconnect(self) -> None:
         idle, self._readers = self._readers, []
         writer, self._writer_db = self._writer_db, None
+        self._turn.close()
         with TRANSLATED:
             for db in idle:
                 db.connection.close()
@@ -420,103 +429,6 @@ class SqliteEngine(ProcessPart):
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.01)
-
-
-@contextlib.contextmanager
-def turn(path: str, until: float) -> Iterator[None]:
-    """Hold the place of the process that writes next, in a file beside the database.
-
-    SQLite's lock goes to whoever asks at the right moment, which is mostly the process that has
-    just released it: others wait for seconds. Here a process asks for that lock only while it
-    is the next one, so whoever has written waits like the others. It is a courtesy: where it
-    cannot be had, half of the patience is left to do without.
-    """
-    until -= (until - time.monotonic()) / 2
-    file = -1
-    with contextlib.suppress(OSError):
-        file = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        while fcntl is not None and file >= 0 and time.monotonic() < until:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                time.sleep(random.uniform(0.001, 0.003))
-        yield
-    finally:
-        if file >= 0:
-            if fcntl is not None:  # a child that was forked meanwhile has the file open, too
-                fcntl.flock(file, fcntl.LOCK_UN)
-            os.close(file)
-
-
-def make_private(path: str) -> None:
-    """Create the file and its folder, readable by their owner only."""
-    os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def inode(path: str) -> int:
-    """The number of the file at a path; 0 where there is none."""
-    try:
-        return os.stat(path).st_ino
-    except FileNotFoundError:
-        return 0
-
-
-def is_read_only(path: str) -> bool:
-    """Whether a file is there and on a mount that nobody can write to."""
-    with contextlib.suppress(OSError, AttributeError):  # it is not there; or this is Windows
-        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-    return False
-
-
-def read_only(path: str) -> apsw.Connection:
-    """A connection to a file on a read-only mount, where SQLite can make no files beside it."""
-    name = f"file:{quote(os.path.abspath(path))}?mode=ro"
-    if not os.path.exists(f"{path}-wal"):  # what is in there must not be passed over
-        name += "&immutable=1"
-    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-
-
-def refuse_foreign(path: str) -> None:
-    """Raise if the file is not ours to write: another program's, or a newer Memorist's."""
-    if os.path.isdir(path):
-        raise errors.StoreUnavailableError("the database's path is a folder; name a file in it")
-    size = os.path.getsize(path) if os.path.exists(path) else 0
-    if size == 0:
-        return
-    if size < 512:  # SQLite would take it for an empty database
-        raise errors.StoreDamagedError("the file is damaged or is not a SQLite database")
-    try:
-        flags = apsw.SQLITE_OPEN_READONLY
-        connection = read_only(path) if is_read_only(path) else apsw.Connection(path, flags=flags)
-        version, application, tables = look_at(connection)
-    except apsw.ReadOnlyError:  # a process died while writing: SQLite has to recover the file first
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-        version, application, tables = look_at(connection)
-    if tables and application != APPLICATION_ID:
-        raise errors.StoreDamagedError(
-            "this SQLite file was not made by Memorist; choose another path"
-        )
-    if version > MIGRATIONS[-1][0]:
-        raise newer_schema(version, MIGRATIONS[-1][0])
-
-
-def look_at(connection: apsw.Connection) -> tuple[int, int, int]:
-    """A file's schema version, application id and number of tables, without changing it."""
-    try:
-        connection.set_busy_timeout(5_000)
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        # In one statement, since another process may be creating it at this moment.
-        [(version, application, tables)] = connection.execute(
-            "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)"
-            " FROM pragma_user_version, pragma_application_id"
-        )
-        return int(version), int(application), int(tables)
-    finally:
-        connection.close()
 
 
 class SqliteStore(Store):
