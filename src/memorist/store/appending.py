@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from memorist.errors import ConflictError, naming_item
 from memorist.records.message import Appended, Batch, Message, Source, source_of
@@ -15,6 +14,8 @@ from memorist.store.log import SessionRow, active_id, ensure_session, find, open
 from memorist.store.rows import Row
 
 MOST_IN_JOB = 100  # messages
+Addition = tuple[Scope, SessionRow, Sequence[PreparedMessage]]
+"""New messages of a session."""
 
 
 class RepeatError(Exception):
@@ -29,7 +30,7 @@ def append(
 ) -> Appended:
     """Store messages that are all new, with their index entries and their jobs."""
     scope = _in_session(db, scope)
-    seqs = _store(db, [Addition(scope, ensure_session(db, scope), messages)], source)
+    seqs = _store(db, [(scope, ensure_session(db, scope), messages)], source)
     return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
 
 
@@ -96,7 +97,7 @@ def append_each(
             locked = locks[place]() if scopes[place].session else None
             homes[place] = scope, ensure_session(db, scope, locked=locked)
     if not at_once:
-        new = [Addition(*homes[place], messages) for place, (_, messages) in enumerate(batches)]
+        new = [(*homes[place], messages) for place, (_, messages) in enumerate(batches)]
         _store(db, new, source)
     for place, (batch, messages) in enumerate(batches):
         db.act_for(batch.scope.owner)
@@ -169,14 +170,6 @@ def write_messages(
         raise db.repeat
 
 
-class Addition(NamedTuple):
-    """New messages of a session."""
-
-    scope: Scope
-    session: SessionRow
-    messages: Sequence[PreparedMessage]
-
-
 def _store(db: Db, additions: Sequence[Addition], source: Source | None) -> Sequence[int]:
     """Write messages, passages and jobs; raise RepeatError if a message is stored already."""
     new = [(scope.owner, home, it) for scope, home, messages in additions for it in messages]
@@ -188,7 +181,7 @@ def _store(db: Db, additions: Sequence[Addition], source: Source | None) -> Sequ
         for seq, (owner, home, it) in zip(seqs, new, strict=True)
     ]
     sources = [source_of(it.prepared.message, source) for it in placed]
-    write_messages(db, placed, sources, additions[0].scope.session or "")
+    write_messages(db, placed, sources, additions[0][0].session or "")
     index_messages(db, placed)
     start = 0
     for scope, home, messages in additions:

@@ -65,6 +65,7 @@ class SentStatement:
     values: dict[str, Any] = field(default_factory=dict)
     prepare: bool = True
     binary: bool = False
+    is_read: bool = True  # else nobody looks at its rows
     rows: list[Row] | None = None  # None where there is no answer
     count: int = 0
 
@@ -232,11 +233,14 @@ class WatchedConnection(psycopg.Connection[Row]):
                 if result.status != ExecStatus.COMMAND_OK:
                     self._parsed.pop(it, None)
             elif result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
-                self._transformer.set_pgresult(result)
-                it.rows = self._transformer.load_rows(0, result.ntuples, tuple)
+                it.rows = self._rows_of(result) if it.is_read else []
                 it.count = result.command_tuples or 0
         if failed is not None:
             raise error_from_result(failed)
+
+    def _rows_of(self, result: PGresult) -> list[Row]:
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
 
     def wait(self, gen: PQGen[T], *args: Any, **named: Any) -> T:
         return super().wait(self._bounded(gen), *args, **named)

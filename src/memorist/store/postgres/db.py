@@ -121,6 +121,10 @@ class PostgresDb:
 
         return rows
 
+    def tell(self, query: str, **values: Any) -> None:
+        """Send a statement with the next one, whose rows nobody reads."""
+        self._waiting.append(SentStatement(QUERIES[query], values, is_read=False))
+
     def foresee(self, query: str, **values: Any) -> None:
         self._foresee(query, values)
 
@@ -180,7 +184,7 @@ class PostgresDb:
         return sum(it.count for it in sent)
 
     def act_for(self, owner: str) -> None:
-        self.later("act_for", owner=owner)
+        self.tell("act_for", owner=owner)
 
     def next_seqs(self, count: int) -> Sequence[int]:
         return [row[0] for row in self.rows("next_seqs", count=count)]

@@ -80,7 +80,7 @@ class SharedRead:
                 begun = self._engine._begun(self.owner, left_ms, "begin_reading", SNAPSHOT)
                 self._db, self._bound_ms = self._open.enter_context(begun), left_ms
             elif abs(left_ms - self._bound_ms) > self._bound_ms * OTHER_TIME:
-                self._db.later("set_time_left", left_ms=str(left_ms))
+                self._db.tell("set_time_left", left_ms=str(left_ms))
                 self._bound_ms = left_ms
             result = work(self._db)
             self._db.send_waiting()  # here, where it is known what to do about an error
@@ -309,7 +309,7 @@ class PostgresEngine(ProcessPart):
             bound = "statement_timeout" if bounded else "lock_timeout"
             time_left = {"bound": bound, "left_ms": str(left_ms)}
             ours = {"role": self._role, "known": self._known}
-            db.later(begin, owner=owner, **ours, **time_left, **count)
+            db.tell(begin, owner=owner, **ours, **time_left, **count)
             try:
                 yield db
             except BaseException as error:
@@ -322,7 +322,7 @@ class PostgresEngine(ProcessPart):
         """Have the server work as our role: in this transaction, or in all of a connection."""
         ours = {"role": self._role, "search_path": self._search_path, "idle": _IDLE}
         if connection.prepare_threshold is None:
-            db.later("set_up", **ours, local=True)
+            db.tell("set_up", **ours, local=True)
         elif not connection.is_set_up:
             connection.send([SentStatement(QUERIES["set_up"], {**ours, "local": False})])
             connection.is_set_up = True

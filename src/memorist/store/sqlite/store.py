@@ -19,6 +19,7 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
+from memorist.store.sqlite import files
 from memorist.store.sqlite.db import (
     TRANSLATED,
     InThread,
@@ -31,14 +32,6 @@ from memorist.store.sqlite.db import (
     in_transaction,
     migrate,
     pack,
-)
-from memorist.store.sqlite.files import (
-    Turn,
-    inode,
-    is_read_only,
-    make_private,
-    read_only,
-    refuse_foreign,
 )
 
 T = TypeVar("T")
@@ -72,7 +65,7 @@ class SqliteEngine(ProcessPart):
         self._pending: deque[PendingWrite[Any]] = deque()
         self._readers: list[SqliteDb] = []
         self._in_thread = InThread()
-        self._turn = Turn(path)
+        self._turn = files.Turn(path)
         self._indexes = cache(open_indexes)
         self._reading = 0
         self._pausing = self._writing = False
@@ -80,7 +73,7 @@ class SqliteEngine(ProcessPart):
         self._writer_db: SqliteDb | None = None
         self._inode = 0
         self._known = MIGRATIONS[-1][0]
-        self._read_only = is_read_only(path)
+        self._read_only = files.is_read_only(path)
         self.scrubs = not self._read_only and not self._in_memory
         self._db()
         self.watch_process()
@@ -124,13 +117,13 @@ class SqliteEngine(ProcessPart):
             )
         until = time.monotonic() + self._patience_ms / 1_000
         own: PendingWrite[T] = PendingWrite(work)
-        if self._writing and not exclusive:
-            own.ready = threading.Event()
         if not exclusive:  # that may take long, and nobody else is to wait for it
             self._pending.append(own)
         try:
-            if own.ready is not None:
-                own.ready.wait(TURN_SECONDS)
+            if self._writing and not exclusive:
+                own.ready = threading.Event()
+                if self._writing and not own.done:  # else nobody may be left to set it
+                    own.ready.wait(TURN_SECONDS)
             if not own.done:
                 with self._locked(), TRANSLATED:
                     if not own.done:
@@ -350,21 +343,21 @@ class SqliteEngine(ProcessPart):
                 self._check_open()
                 self._check_file()
                 if not self._in_memory:
-                    refuse_foreign(self.path, MIGRATIONS[-1][0])
+                    files.refuse_foreign(self.path, MIGRATIONS[-1][0])
                     if not self._read_only:
-                        make_private(self.path)
+                        files.make_private(self.path)
                 writer = SqliteDb(self._connect(), self._indexes)
                 if self._in_memory:
                     fill(writer.connection, tuple(MIGRATIONS))
                 elif not self._read_only:
                     migrate(writer, MIGRATIONS)
                 self._writer_db = writer
-                self._inode = 0 if self._in_memory else inode(self.path)
+                self._inode = 0 if self._in_memory else files.inode(self.path)
         return self._writer_db
 
     def _check_file(self) -> None:
         """Raise if the file was removed or replaced since it was opened."""
-        if self._inode and self._inode != inode(self.path):
+        if self._inode and self._inode != files.inode(self.path):
             raise errors.StoreUnavailableError(
                 "the database's file was removed or replaced while it was open, and what is "
                 "written would be lost; close the store and open it again"
@@ -404,7 +397,7 @@ class SqliteEngine(ProcessPart):
             raise errors.StoreUnavailableError("the store is closed")
 
     def _connect(self) -> apsw.Connection:
-        connection = read_only(self.path) if self._read_only else apsw.Connection(self.path)
+        connection = files.read_only(self.path) if self._read_only else apsw.Connection(self.path)
         connection.set_busy_timeout(self._patience_ms)
         # Otherwise SQLite plans a statement again whenever a bound value may change its plan.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
