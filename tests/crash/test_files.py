@@ -20,7 +20,7 @@ from memorist.errors import StoreUnavailableError
 from memorist.records.message import Message
 from memorist.server.auth import Guard
 from memorist.server.http.app import build_app
-from memorist.store.sqlite import store as sqlite
+from memorist.store.sqlite import files
 from memorist.store.sqlite.store import SqliteStore
 from tests.crash.evidence import SCOPE, batch
 from tests.crash.processes import ROOT, finish, read_line, start, tell
@@ -99,7 +99,7 @@ def test_what_is_left_in_a_log_on_a_read_only_mount_is_not_passed_over(
         copy = tmp_path / "copy.db"
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
-    monkeypatch.setattr(sqlite, "is_read_only", lambda path: True)
+    monkeypatch.setattr(files, "is_read_only", lambda path: True)
     with SqliteStore(copy) as store:
         assert len(store.history(SCOPE)) == 1
         assert (store.backlog(), store.spent(), store.unprepared("e")) == (1, (0, 0), store.users())
