@@ -24,7 +24,7 @@ from memorist.records.query import RECALL_DEADLINE_MS, Hit, Recall
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 
-FIRST_PAGE = 32  # messages
+FIRST_PAGE = CHUNK + 1  # messages, which are read in any case
 PAGE_BYTES = 8 * 1024 * 1024  # of messages that are read at once
 MAX_READ_BYTES = 16 * 1024 * 1024  # of messages, to tell which of them to summarise
 TOOL_RESULT_REACH = 1_000  # messages searched for calls whose results must stay with them
@@ -59,11 +59,18 @@ class ArticleSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The newest messages in order, their tokens, and whether older ones were left unread."""
+    """The newest messages in order, and whether older ones were left unread.
+
+    `counts` are the tokens of each, where they were counted.
+    """
 
     entries: Sequence[LogEntry] = ()
-    tokens: int = 0
+    counts: Sequence[int] | None = None
     more: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.counts or ())
 
 
 def split(entries: Sequence[LogEntry], keep_last: int) -> int:
@@ -71,6 +78,8 @@ def split(entries: Sequence[LogEntry], keep_last: int) -> int:
 
     The last `keep_last` stay, and so does a tool call whose result stays.
     """
+    if not any(entry.message.tool_calls for entry in entries):
+        return max(len(entries) - keep_last, 0)
     answered = {it.message.answered_call_id() for it in entries if it.message.role == "tool"}
     open_calls: set[str] = set()
     count = 0
@@ -134,7 +143,7 @@ class ContextBuilder:
         newest = tail.entries[-1].message if tail.entries else question
         if newest.role == "user" and _content(newest) == _content(question):  # already stored
             known.add(newest.message_id)
-        blocks = self.blocks(tail.entries, known)
+        blocks = self.blocks(tail.entries, known, tail.counts)
         assembly.add_history(blocks, summary, older=tail.more, known=known)
         compression = self.compress(assembly, tail, known)
         draft = assembly.fill()
@@ -244,18 +253,18 @@ class ContextBuilder:
         Up to `CHUNK` are read in any case, so that they can be summarised at once. Each page is
         twice as long as the last, so a long session costs no more than a short one.
         """
-        entries: list[LogEntry] = []
-        tokens, page, before = 0, FIRST_PAGE, None
-        while tokens <= self.window.budget or len(entries) <= CHUNK:
+        entries, counts = list[LogEntry](), list[int]()
+        page, before = FIRST_PAGE, None
+        while sum(counts) <= self.window.budget or len(entries) <= CHUNK:
             older = self.store.history(
                 self.scope, last=page, before=before, after=after, max_bytes=PAGE_BYTES
             )
-            tokens += self._tokens(older)
+            counts[:0] = self.counter.messages([entry.message for entry in older])
             entries[:0] = older
             if len(older) < page:
-                return Tail(entries, tokens, more=self._is_cut(older, after))
+                return Tail(entries, counts, more=self._is_cut(older, after))
             before, page = older[0].seq, page * 2
-        return Tail(entries, tokens, more=True)
+        return Tail(entries, counts, more=True)
 
     def _is_cut(self, page: Sequence[LogEntry], after: int | None) -> bool:
         """Whether a short page ended at its bytes; of a few plain words, that need not be asked."""
@@ -269,10 +278,17 @@ class ContextBuilder:
     def _tokens(self, entries: Sequence[LogEntry]) -> int:
         return sum(self.counter.messages([entry.message for entry in entries]))
 
-    def blocks(self, entries: Sequence[LogEntry], known: Collection[str]) -> list[Block]:
-        """The messages as blocks, without those whose ids are `known`."""
-        rest = [entry for entry in entries if entry.message.message_id not in known]
-        return blocks_of(rest, self.counter, stored_reader(self.scope, self.read_image))
+    def blocks(
+        self,
+        entries: Sequence[LogEntry],
+        known: Collection[str],
+        counts: Sequence[int] | None = None,
+    ) -> list[Block]:
+        """The messages as blocks, without those whose ids are `known`; `counts`: their tokens."""
+        places = [at for at, it in enumerate(entries) if it.message.message_id not in known]
+        rest = [entries[at] for at in places]
+        kept = None if counts is None else [counts[at] for at in places]
+        return blocks_of(rest, self.counter, stored_reader(self.scope, self.read_image), kept)
 
     def compress(
         self, assembly: Assembly, tail: Tail, known: Collection[str]

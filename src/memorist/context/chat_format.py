@@ -97,16 +97,20 @@ class Block:
 
 
 def blocks_of(
-    entries: Sequence[LogEntry], counter: TokenCounter, read_image: ReadImage | None = None
+    entries: Sequence[LogEntry],
+    counter: TokenCounter,
+    read_image: ReadImage | None = None,
+    counts: Sequence[int] | None = None,
 ) -> list[Block]:
     """Messages as blocks, oldest first, without empty ones, which cannot be sent.
 
     A result whose call is missing is sent as a quotation; a call without a result gets one that
-    says so.
+    says so. `counts` are the tokens of the messages, where they are known.
     """
     blocks: list[Block] = []
     waiting: dict[str, tuple[Block, int]] = {}  # by the id of the call: where its result goes
-    counts = counter.messages([entry.message for entry in entries])  # in one go
+    if counts is None:
+        counts = counter.messages([entry.message for entry in entries])  # in one go
     for message, tokens in zip((entry.message for entry in entries), counts, strict=True):
         id_, is_result = message.message_id, message.role == "tool"
         if _is_plain(message):  # as most are: thousands may go into a large window

@@ -126,9 +126,13 @@ class SqliteDb:
             return self.rows(query, **values)
         rows, size = list[Row](), 0
         cursor = self._run(query, values)
-        while size < max_bytes and (row := next(cursor, None)) is not None:
+        for row in cursor:
             rows.append(row)
-            size += sum(map(sys.getsizeof, row))
+            for value in row:
+                if value is not None and type(value) is not int:
+                    size += sys.getsizeof(value)
+            if size >= max_bytes:
+                break
         cursor.close()
         return rows
 
