@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memorist.store.sqlite.files import Turn
+from memorist.store.sqlite.files import WriteTurn
 from tests.crash.evidence import check_store
 from tests.crash.processes import finish, start
 
@@ -43,7 +43,7 @@ def play(scene: str, target: str) -> dict[str, int]:
 def test_a_child_forked_while_its_parent_writes_does_not_keep_the_turn(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     told, tell = os.pipe()
-    turn = Turn(path)
+    turn = WriteTurn(path)
     turn.take(time.monotonic() + 9)
     if not (child := os.fork()):
         os._exit(len(os.read(told, 1)) - 1)

@@ -18,7 +18,7 @@ from memorist.store.engine import newer_schema
 from memorist.store.sqlite.db import APPLICATION_ID
 
 
-class Turn:
+class WriteTurn:
     """The place of the process that writes next, in a file beside the database.
 
     SQLite's lock goes to whoever asks at the right moment, which is mostly the process that has

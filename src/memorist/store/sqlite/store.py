@@ -65,7 +65,7 @@ class SqliteEngine(ProcessPart):
         self._pending: deque[PendingWrite[Any]] = deque()
         self._readers: list[SqliteDb] = []
         self._in_thread = InThread()
-        self._turn = files.Turn(path)
+        self._turn = files.WriteTurn(path)
         self._indexes = cache(open_indexes)
         self._reading = 0
         self._pausing = self._writing = False
