@@ -178,3 +178,10 @@ def test_chat_without_a_model_shows_what_one_would_be_sent(tmp_path: Path) -> No
     assert re.search(r"user\n  I don't eat meat any more.", shown)
     assert "May I have\\x1b[31m meat?" in shown
     assert re.search(r"question +\d+", shown)
+    assert done.stderr.startswith(b"session kitchen of ")
+
+
+def test_chat_says_that_a_session_is_new(tmp_path: Path) -> None:
+    start(tmp_path, "remember", "I don't eat meat any more.", "--session", "kitchen")
+    done = start(tmp_path, "chat", "--session", "kitchn")
+    assert done.stderr.startswith(b"a new session kitchn of ")

@@ -45,9 +45,10 @@ def chat(
     runtime = ChatRuntime.of(settings, SETTINGS)
     opened = opt.open_memory(db, user, extraction=open_extraction(settings))
     with _errors_only(), opened as (memory, user):
+        begun = new or (session and not memory.sessions(user=user, session=session))
         conversation = memory.session(user=user, agent=agent, id=session, new=new)
         model = settings.model or "no model: set MEMORIST_MODEL to have answers"
-        remark(f"session {conversation.id} of {user} · {model}")
+        remark(f"{'a new session' if begun else 'session'} {conversation.id} of {user} · {model}")
         with asyncio.Runner() as runner:
             for line in _lines(conversation):
                 question = ChatQuestion(conversation, Message("user", line))
