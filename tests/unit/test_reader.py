@@ -219,6 +219,23 @@ def test_a_district_takes_the_place_of_no_town_that_was_just_named() -> None:
     assert told("The flat is in Neukölln.") == {"lives in Neukölln"}
     assert told(moved, "The flat is in Neukölln.") == {"lives in Berlin"}
     assert told(moved, "We moved again, the flat is in Potsdam.") == {"lives in Potsdam"}
+    assert told(moved, "We've moved again. The flat is in Potsdam.") == {"lives in Potsdam"}
+    assert told("Wir wohnen in Berlin.", "Die Wohnung ist in Neukölln.") == {"lives in Berlin"}
+
+
+@pytest.mark.parametrize(
+    ("home", "moved", "now"),
+    [
+        ("I live in Ghent.", "I moved. The flat is in Antwerp.", "Antwerp"),
+        ("Ich wohne in Gent.", "Bin umgezogen. Die Wohnung ist in Antwerpen.", "Antwerpen"),
+        ("Vivo en Gante.", "Me he mudado. El piso está en Amberes.", "Amberes"),
+        ("J'habite à Gand.", "J'ai déménagé. L'appart est à Anvers.", "Anvers"),
+        ("Я живу в Генте.", "Я переехал. Квартира в Антверпене.", "Антверпене"),
+        ("我住在北京。", "我搬家了。公寓在上海。", "上海"),
+    ],
+)
+def test_a_flat_elsewhere_is_the_home_of_who_has_moved(home: str, moved: str, now: str) -> None:
+    assert f"lives in {now}" in told(home, moved)
 
 
 def test_a_stored_message_becomes_a_fact(tmp_path: Path) -> None:

@@ -7,8 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from memorist import Message
+from memorist.language.lexicon import Rule, codes_of, language, plain
+from memorist.language.patterns import Pattern
 from memorist.lifecycle import rules
+from memorist.lifecycle.clauses import Clauses
+from memorist.lifecycle.marks import MarkedPart
 from memorist.lifecycle.rules import extract
+from memorist.lifecycle.statement import RuleMatch, Statement
 from memorist.records.memories import PLANS, Candidate
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -128,6 +133,79 @@ def test_a_claim_holds_until_the_day_that_it_names(text: str) -> None:
 )
 def test_a_move_and_what_is_past_hold_until_no_day(text: str) -> None:
     assert [it.valid_to for one in extracted(text) for it in one.claims if it.valid_to] == []
+
+
+def test_until_a_month_is_until_the_next_one_if_it_is_so_now() -> None:
+    [candidate] = extracted("I live in Ghent until June.")
+    assert candidate.text == "I live in Ghent until June. [June 2027]"
+    assert candidate.claims[0].valid_from == SUNDAY
+    assert candidate.claims[0].valid_to == datetime(2027, 7, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "lasts"),
+    [
+        ("I'm in Oslo until Friday", True),
+        ("I'm working from home until Friday", True),
+        ("I have an essay to hand in, I've got until Friday", False),
+        ("ich bin bis Freitag in Oslo", True),
+        ("bis Freitag bin ich in Oslo", True),
+        ("wir sind bis Freitag mit dem Bericht fertig", False),
+        ("bis Freitag muss ich den Bericht abgeben", False),
+        ("estoy en Oslo hasta el viernes", True),
+        ("tengo hasta el viernes para entregar el informe", False),
+        ("je suis à Oslo jusqu'à vendredi", True),
+        ("j'ai jusqu'à vendredi pour rendre le rapport", False),
+        ("я в Осло до пятницы", True),
+        ("до пятницы я должен сдать отчёт в бухгалтерию", False),
+        ("我在奥斯陆待到周五", True),
+    ],
+)
+def test_what_is_so_until_a_day_ends_then_but_not_what_is_due_by_then(
+    text: str, lasts: bool
+) -> None:
+    [code] = codes_of(text)
+    clauses = Clauses(plain(text), language(code).cues["pauses"])
+    match = RuleMatch(Rule("plan", Pattern("")), MarkedPart(text, 0, len(text)), language(code))
+    assert Statement(text, clauses, "user", SUNDAY).lasts(match) is lasts
+
+
+def test_a_plan_that_lasts_until_a_day_holds_no_longer_after_it() -> None:
+    [candidate] = extracted("Staying in Oslo until Friday")
+    [claim] = candidate.claims
+    assert (claim.predicate, claim.valid_to) == ("plans", datetime(2026, 11, 21, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        ("my boss is called Oren and the wedding is on 3 May", "the wedding is on 3 May"),
+        ("I live in Berlin and the wedding is on 3 May", "the wedding is on 3 May"),
+        ("I live in Berlin and fly to Oslo on Friday", "fly to Oslo on Friday"),
+        ("Anna and my wedding is on 3 May", "Anna and my wedding is on 3 May"),
+        ("mum and dad are coming on Friday", "mum and dad are coming on Friday"),
+        ("mein Chef heißt Oren und die Hochzeit ist am 3. Mai", "die Hochzeit ist am 3. Mai"),
+        ("mi jefe se llama Oren y la boda es el 3 de mayo", "la boda es el 3 de mayo"),
+        ("mon chef s'appelle Oren et le mariage est le 3 mai", "le mariage est le 3 mai"),
+        ("моего начальника зовут Олег и свадьба 3 мая", "свадьба 3 мая"),
+    ],
+)
+def test_a_plan_is_told_by_its_own_clause(text: str, event: str) -> None:
+    assert [claim[2] for claim in claims(text) if claim[1] in PLANS] == [event]
+
+
+@pytest.mark.parametrize(
+    ("text", "thing"),
+    [
+        ("My name is Ada, mum and dad are coming on Friday", "Ada"),
+        ("Ich wohne in Berlin und habe am Freitag einen Zahnarzttermin", "Berlin"),
+    ],
+)
+def test_the_day_of_a_plan_is_not_when_something_else_began(text: str, thing: str) -> None:
+    [candidate] = extracted(text)
+    assert "13 November" not in candidate.text
+    [began] = {it.valid_from for it in candidate.claims if it.object == thing}
+    assert began == SUNDAY
 
 
 def test_until_ends_only_what_its_clause_says() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 
 from memorist.language.dates import DateSpan
 from memorist.language.patterns import Pattern
@@ -27,6 +27,11 @@ class Clauses:
         """From the start of the clause of one place to the end of that of another."""
         first = bisect_right(self._starts, start) - 1
         return self._starts[first], max(self._ends[bisect_right(self._starts, end - 1) - 1], end)
+
+    def split(self, end: int, start: int) -> None:
+        """End a clause at a place inside of it, and begin another at the next."""
+        insort(self._ends, end)
+        insort(self._starts, start)
 
     def blank(self, cue: Pattern, *, rest: bool = False, begun: bool = False) -> None:
         """Blank each clause with a cue, with `rest` all that follow, with `begun` if it begins."""

@@ -148,7 +148,8 @@ def _worth_keeping(
             allowed = tried if whole == sentence else groups  # "she" is not the speaker
             marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
             if found := _read(whole, rules, allowed, marked, reading):
-                yield found
+                moved = said and rules.cues["moved"].search(plain(said[-1]))
+                yield found._replace(moved=bool(moved))
                 break
         said.append(sentence)
 
@@ -219,7 +220,23 @@ def _read(
     stating = [rule for rule in rules if rule.group in groups and not rule.standing]
     matches += _search(clauses.text, language, stating)
     matches += marked
+    for joint in list(_joints(clauses, language, matches)):
+        clauses.split(*joint)
     return Sentence(sentence, clauses, matches, reading) if matches else None
+
+
+def _joints(
+    clauses: Clauses, language: Language, matches: list[RuleMatch]
+) -> Iterator[tuple[int, int]]:
+    """Where an "and" joins a plan to what a clause has stated: "… and the wedding is on 3 May"."""
+    read = [it for it in matches if not it.rule.alone]
+    begins = {it.parts.start() for it in read if it.is_plan}
+    for join in language.joins.finditer(clauses.text) if begins and read[1:] else ():
+        begun = begins.intersection(range(join.start(), join.end() + 1))
+        first, _ = clauses.around(join.end(), join.end() + 1)
+        own = [it for it in read if first <= it.parts.start() + 1]
+        if begun and first < join.start() and any(it.has_stated(join.start()) for it in own):
+            yield join.start(), min(begun)
 
 
 class Sentence(NamedTuple):
@@ -229,6 +246,7 @@ class Sentence(NamedTuple):
     clauses: Clauses
     matches: list[RuleMatch]
     reading: MarkedMessage
+    moved: bool = False  # what was said before is that the speaker has moved
 
 
 def _search(text: str, language: Language, rules: list[Rule]) -> list[RuleMatch]:
@@ -241,7 +259,10 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     cues = sentence.matches[0].language.cues
     ahead = bool(cues["future"].search(sentence.clauses.text))
     speaker = message.name or message.role
-    statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
+    plans = [it.parts.span() for it in sentence.matches if it.is_plan and it.rule.group == "plan"]
+    statement = Statement(
+        sentence.text, sentence.clauses, speaker, message.created_at, ahead, plans, sentence.moved
+    )
     of_others = [it for it in sentence.matches if statement.is_about_other(it)]
     meaningful = [
         match
@@ -260,7 +281,9 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
     spans = statement.all_dates(group, meaningful)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
-    text = "" if group in _NO_MEMORIES else statement.told(meaningful)
+    first, last = statement.told(meaningful)
+    text = "" if group in _NO_MEMORIES else sentence.text[first:last].strip(STATEMENT_EDGES)
+    named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
     claims = dict.fromkeys(
         claim for match in meaningful for claim in _believed(match, statement, reading)
@@ -268,7 +291,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
-        text=text if recurs or not text else _dated(text, spans),
+        text=text if recurs or not text else _dated(text, named),
         sources=(message.message_id,),
         said_at=message.created_at,
         kind="working" if over else KINDS[group],
@@ -385,8 +408,11 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
-    until = None if rule.ends else statement.end_of(match, spans)
-    near = _beginning(match, statement, [span for span in spans if span is not until])
+    until = None if rule.ends else statement.end_of(match)
+    is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
+    near = _beginning(
+        match, statement, [it for it in spans if not until or it.place != until.place]
+    )
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
@@ -395,7 +421,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             predicate=predicate,
             object=thing,
             valid_from=near.start if near and predicate not in _DATES else statement.said_at,
-            valid_to=until.end if until and predicate not in _DATES else None,
+            valid_to=until.end if until and is_over else None,
             single=is_figure or is_single_valued(predicate),
             ends=ends or rule.off,
             off=rule.off,
@@ -430,6 +456,9 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
 
 def _beginning(match: RuleMatch, statement: Statement, spans: list[DateSpan]) -> DateSpan | None:
     """The date since which a claim holds or, if it ends one, when that ended."""
+    start, end = match.parts.span()
+    clause = statement.clauses.around(start, min(start + 2, end))
+    spans = [span for span in spans if not statement.is_of_plan(*clause, span)]
     near = min(spans, key=lambda span: distance(span.place, match.parts.span()), default=None)
     if match.rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
@@ -467,7 +496,9 @@ def _objects(
         first, last = statement.clauses.around(*match.parts.span())
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
         last = match.parts.end() + after.start() if after else last
-        return [statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")]
+        thing = statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")
+        join = match.language.joins.match(f" {plain(thing)}")  # "and the wedding is on 3 May"
+        return [thing[join.end() - 1 :] if join else thing]
     if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -11,11 +11,13 @@ from memorist.language.lexicon import Language, Rule, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import MarkedPart
+from memorist.records.memories import PLANS
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
 _DONE_TOO = OWN | {"decision", "project", "event"}
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place
+_MENTION_CHARS = 8  # around those named: "my Anna"
 _LEAD_CHARS = 12  # before a date: "from", "as of"
 # Whether a date without its year means the last one (-1) or the next one (1).
 _LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
@@ -33,6 +35,21 @@ class RuleMatch(NamedTuple):
         """Whether the reader found it, not a rule."""
         return isinstance(self.parts, MarkedPart)
 
+    @property
+    def is_plan(self) -> bool:
+        """Whether a rule finds a plan by more than its date."""
+        return self.rule.predicate in PLANS and not (self.rule.alone or self.is_marked)
+
+    def has_stated(self, place: int) -> bool:
+        """Whether it has stated something before a place, and not only named a relative there."""
+        named = [name for name, part in self.parts.groupdict().items() if part]
+        spans = [self.parts.span(name) for name in named if name in ("relation", "object")]
+        start, end = self.parts.span()
+        if "object" in named and self.parts.end("object") >= end - 1 and not self.is_marked:
+            end = self.parts.start("object")  # which may run on
+        around = end - start - sum(stop - first for first, stop in spans if stop <= end)
+        return end <= place + 1 and (self.rule.group != "relation" or around > _MENTION_CHARS)
+
 
 class Statement(NamedTuple):
     """A sentence that states something, its speaker and its time."""
@@ -42,6 +59,8 @@ class Statement(NamedTuple):
     speaker: str
     said_at: datetime
     ahead: bool = False  # it is about the future
+    plans: Sequence[tuple[int, int]] = ()  # where it tells of plans
+    moved: bool = False  # what was said before it is that the speaker has moved
 
     def dates(self, group: str) -> list[DateSpan]:
         """The dates it names; its group of rules says whether they are past or future."""
@@ -51,23 +70,23 @@ class Statement(NamedTuple):
         return self.clauses.dates[lean]
 
     def all_dates(self, group: str, matches: list[RuleMatch]) -> list[DateSpan]:
-        """The dates it names, those in the clauses of plans as a plan's, all others by a group."""
+        """The dates it names, those of plans and of ends ahead as such, all others by a group."""
         plans = [match for match in matches if match.rule.group == "plan"]
         clauses = [self.clauses.around(*match.parts.span()) for match in plans]
+        until = [end.place for it in matches if not it.rule.ends and (end := self.end_of(it))]
         ahead = {span.place: span for span in self.dates("plan")}
         return [
             ahead.get(span.place, span)
-            if any(first <= span.place[0] < last for first, last in clauses)
+            if any(first <= span.place[0] < last for first, last in (*clauses, *until))
             else span
             for span in self.dates(group)
         ]
 
-    def told(self, matches: list[RuleMatch]) -> str:
-        """The clauses from the first to the last that a rule matches."""
+    def told(self, matches: list[RuleMatch]) -> tuple[int, int]:
+        """From where the first clause that a rule matches begins to where the last one ends."""
         spans = [match.parts.span() for match in matches]
         start, end = min(span[0] for span in spans), max(span[1] for span in spans)
-        first, last = self.clauses.around(min(start + 1, end), end)
-        return self.text[first:last].strip(STATEMENT_EDGES)
+        return self.clauses.around(min(start + 1, end), end)
 
     def without_idle(self, matches: list[RuleMatch]) -> list[RuleMatch]:
         """The matches, without those of `alone` rules in clauses that other rules read."""
@@ -121,6 +140,11 @@ class Statement(NamedTuple):
         led = self.clauses.text[max(first, day.place[0] - _LEAD_CHARS) : day.place[1]]
         return bool(cues["from"].search(led)) or not cues["states"].search(said)
 
+    def is_of_plan(self, first: int, last: int, day: DateSpan) -> bool:
+        """Whether a date, taken for a past one, is that of a plan outside of some clauses."""
+        outside = day.start <= self.said_at and not first <= day.place[0] < last
+        return outside and any(start <= day.place[0] < end for start, end in self.plans)
+
     def dates_claim(self, match: RuleMatch, day: DateSpan) -> bool:
         """Whether a date is when a claim began: a sister is one before, a figure may be a date."""
         if match.rule.predicate == "related":
@@ -131,9 +155,11 @@ class Statement(NamedTuple):
         apart = distance(match.parts.span("object"), day.place) > 0
         return apart and bool(match.language.cues["from"].search(led))
 
-    def end_of(self, match: RuleMatch, spans: list[DateSpan]) -> DateSpan | None:
+    def end_of(self, match: RuleMatch) -> DateSpan | None:
         """The date ahead until which a claim holds, if its clause names one: "until June"."""
         first, last = self.clauses.around(*match.parts.span())
+        holds = match.language.cues["states"].search(self.clauses.text[first:last])
+        spans = self.dates("plan" if holds else match.rule.group)  # next June, or the last
         for span in (it for it in spans if it.end > self.said_at):
             led = self.clauses.text[max(first, span.place[0] - _LEAD_CHARS) : span.place[1]]
             if first <= span.place[0] < last and match.language.cues["until"].search(led):
@@ -143,8 +169,13 @@ class Statement(NamedTuple):
     def is_of_home(self, match: RuleMatch) -> bool:
         """Whether a place is said of a flat or a street, and of no move: "the flat is in Mitte"."""
         cues, (first, last) = match.language.cues, self.clauses.around(*match.parts.span())
-        moved = cues["settles"].search(self.clauses.text)
+        moved = self.moved or cues["settles"].search(self.clauses.text)
         return not moved and bool(cues["dwellings"].search(self.clauses.text[first:last]))
+
+    def lasts(self, match: RuleMatch) -> bool:
+        """Whether what is planned until a date is so all the time, and not to be done by then."""
+        first, last = self.clauses.around(*match.parts.span())
+        return bool(match.language.cues["lasts"].search(self.clauses.text[first:last]))
 
     def is_stay(self, match: RuleMatch) -> bool:
         """Whether a place is where the speaker only is for some days: "in Oslo until Friday"."""
@@ -153,7 +184,7 @@ class Statement(NamedTuple):
         if cues["settles"].search(clause):
             return False
         spans = [it for it in self.dates("plan") if first <= it.place[0] < last]
-        until = self.end_of(match, spans)
+        until = self.end_of(match)
         if until is not None:
             return until.end - self.said_at < _STAY
         return bool(cues["brief"].search(clause)) or any(
