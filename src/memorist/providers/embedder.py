@@ -23,7 +23,8 @@ class Embedder(Protocol):
     An embedder that reads its model from this machine has a method `load`, called ahead. One that
     can tell from vectors how likely a later message updates an earlier one has
     `update_chances(earlier, later)`: a chance for each row of `earlier`, given one `later`. Where
-    it is missing, no messages are linked.
+    it is missing, no messages are linked. One that can also read them has
+    `confirm_updates(earlier, later, chances)`: better chances for the texts that may be updated.
     """
 
     @property

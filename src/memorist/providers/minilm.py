@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Forward = Callable[[NDArray[np.int32]], Vectors]
 
+UPDATE_CURVE = (0.0, 0.5, 0.5)  # a constant, and what the odds by vectors and by reading count
 WINDOW = 254  # pieces of text; with the marks at both ends, the 256 the model was trained on
 MAX_WORD_CHARS = 100
 _IDEOGRAPHS = re.compile(
@@ -130,6 +131,20 @@ class MiniLM(_LocalEmbedder):
         told = np.maximum(rows @ inner + shift, 0) @ outer + constant
         chances: Vectors = 1 / (1 + np.exp(-told))
         return chances
+
+    def confirm_updates(self, earlier: Sequence[str], later: str, chances: Vectors) -> Vectors:
+        """The chances once more, with both texts read; the same where no reader can be opened."""
+        import numpy as np
+
+        from memorist.providers.reader import update_odds
+
+        if (read := update_odds(earlier, later)) is None:
+            return chances
+        constant, by_vectors, by_reader = UPDATE_CURVE
+        likely = np.clip(chances, 1e-6, 1 - 1e-6)
+        odds = np.log(likely / (1 - likely)) * by_vectors + np.asarray(read) * by_reader + constant
+        confirmed: Vectors = (1 / (1 + np.exp(-odds))).astype(np.float32)
+        return confirmed
 
 
 class StaticEmbedder(_LocalEmbedder):

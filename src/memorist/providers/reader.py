@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-    Score = Callable[[Sequence["Word"]], tuple[Floats, float]]
-    """Scores of each word's tags, and the chance that there is nothing worth keeping."""
+    Score = Callable[..., tuple[Floats, Floats]]
+    """Scores of each word's tags and of the whole, for one or more sequences of words."""
 
 
 log = logging.getLogger("memorist")
 BUCKETS = 2_048  # into which words are sorted that the vocabulary lacks; that number is none
+UPDATE = -1  # the place of the score that one message updates another, after the categories
 LEAST = 0.1  # how likely a word is part of a claim, for a rule to be believed
 
 
@@ -86,6 +87,12 @@ def read(text: str) -> MarkedMessage:
     return reader(text) if reader else UNREAD
 
 
+def update_odds(earlier: Sequence[str], later: str) -> list[float] | None:
+    """The logarithms of the odds that a message updates earlier ones, reading it beside each."""
+    reader = _reader()
+    return [reader.update_odds(it, later) for it in earlier] if reader else None
+
+
 def words_of(text: str, pieces: WordPiece) -> list[Word]:
     """The words of a text as the reader sees them."""
 
@@ -137,8 +144,8 @@ class Reader:
     def __call__(self, text: str) -> MarkedMessage:
         marks, worth, chances = list[Mark](), 0.0, dict[str, dict[str, float]]()
         for words in _windows(words_of(text, self._pieces)):
-            scores, nothing = self._score(words)
-            worth = max(worth, 1 - nothing)
+            scores, whole = self._score(words)
+            worth = max(worth, 1 - math.exp(_logs(whole[None, :UPDATE])[0, 0]))
             values, told, rest = self._apart(scores)
             marks += self._marks(words, values, told, rest)
             for word, own in zip(words, self._chances(values, told), strict=True):
@@ -146,6 +153,14 @@ class Reader:
                     own = {name: max(chance, known[name]) for name, chance in own.items()}
                 chances[word.text] = own
         return MarkedMessage(tuple(sorted(marks)), worth, chances)
+
+    def update_odds(self, earlier: str, later: str) -> float:
+        """The logarithm of the odds that a message updates an earlier one."""
+        both = (
+            next(_windows(words_of(it, self._pieces), WINDOW // 2), ()) for it in (earlier, later)
+        )
+        _, whole = self._score(*both)
+        return float(whole[UPDATE])
 
     def _chances(self, values: Floats, told: Floats) -> Iterator[dict[str, float]]:
         """How likely each word is part of a claim, by each predicate and by any."""
@@ -186,12 +201,12 @@ def _logs(scores: Floats) -> Floats:
     return logs
 
 
-def _windows(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """The words, as many at once as the model reads."""
+def _windows(words: Sequence[Word], size: int = WINDOW) -> Iterator[Sequence[Word]]:
+    """The words, as many at once as the model reads, or as have some number of pieces."""
     window: list[Word] = []
     used = 0
     for word in words:
-        if used + len(word.pieces) > WINDOW:
+        if used + len(word.pieces) > size:
             yield window
             window, used = [], 0
         window.append(word)
@@ -253,22 +268,22 @@ def _scorer(folder: Path, pieces: WordPiece) -> Score:
     session = open_session(folder / "reader.onnx", threads=1)
     run = NumpyReader(folder).scores if session is None else None
 
-    def score(words: Sequence[Word]) -> tuple[Floats, float]:
-        ids = [pieces.start, *(id_ for word in words for id_ in word.pieces), pieces.stop]
-        beside = np.tile(shapes[0], (len(ids), 1))
-        firsts, place = [], 1
-        for word in words:
-            firsts.append(place)
-            row = shapes[word.shape]
-            if word.bucket < len(unknown):
-                row = row + unknown[word.bucket] * scale[word.bucket]
-            beside[place : place + len(word.pieces)] = row
-            place += len(word.pieces)
-        given = np.array([ids], np.int32), beside[None]
-        tags, categories = (
+    def score(*parts: Sequence[Word]) -> tuple[Floats, Floats]:
+        ids, rows, firsts = [pieces.start], [shapes[0]], list[int]()
+        for words in parts:
+            for word in words:
+                firsts.append(len(ids))
+                row = shapes[word.shape]
+                if word.bucket < len(unknown):
+                    row = row + unknown[word.bucket] * scale[word.bucket]
+                ids += word.pieces
+                rows += [row] * len(word.pieces)
+            ids.append(pieces.stop)
+            rows.append(shapes[0])
+        given = np.array([ids], np.int32), np.array([rows], np.float32)
+        tags, whole = (
             run(*given) if run else session.run(None, {"ids": given[0], "beside": given[1]})
         )
-        chances = np.exp(categories[0] - categories[0].max())
-        return tags[0][firsts], float(chances[0] / chances.sum())
+        return tags[0][firsts], whole[0]
 
     return score

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, LeaseLostError, MemoristError, ProviderError
@@ -27,6 +28,8 @@ SLICE_CHARS = 4_000  # embedded in one call: a call cannot be interrupted
 LANES = min(os.cpu_count() or 1, 2)  # texts that a model on this machine embeds side by side
 MOST_ALONE = 10_000  # texts of a job that failed, embedded one by one
 FUTILE = 3  # refused in a row before any was taken
+POSSIBLE = 0.02  # the chance by vectors alone from which on both messages are read,
+READ = 3  # of so many earlier ones
 UPDATES = 0.5  # the chance that a message updates another from which on they are linked
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
 
@@ -134,12 +137,14 @@ class Indexer(JobRunner):
         """Store the vectors of texts and finish jobs; when stopped, store those made so far."""
         vectors = self._vectors(texts)
         done = done if len(vectors) == len(texts) else ()
-        overtaken = self._overtaken(job.scope, vectors)
+        overtaken = self._overtaken(job.scope, texts, vectors)
         self._store.put_vectors(
             job.scope, self._embedder.name, vectors, done=done, overtaken=overtaken
         )
 
-    def _overtaken(self, scope: Scope, vectors: Mapping[int, Any]) -> dict[int, int]:
+    def _overtaken(
+        self, scope: Scope, texts: Mapping[int, str], vectors: Mapping[int, Any]
+    ) -> dict[int, int]:
         """The earlier messages that new ones probably update, by passage, each with the newest.
 
         It is judged when a vector is made: of a message that is revised or indexed anew, as in a
@@ -153,15 +158,40 @@ class Indexer(JobRunner):
             return links
         try:
             before = self._store.earlier_statements(scope, self._embedder.name, vectors)
+            possible = dict[int, dict[int, float]]()
             for newer, earlier in before.items():
                 chances = chances_of(np.asarray(list(earlier.values())), vectors[newer])
-                best = int(np.argmax(chances))
-                if chances[best] >= UPDATES:
-                    older = list(earlier)[best]
+                likely = nlargest(READ, zip(chances.tolist(), earlier, strict=True))
+                possible[newer] = {id_: chance for chance, id_ in likely if chance >= POSSIBLE}
+            for newer, chances in self._confirmed(scope, texts, possible):
+                older = max(chances, key=chances.__getitem__)
+                if chances[older] >= UPDATES:
                     links[older] = max(newer, links.get(older, 0))
         except Exception as error:  # noqa: BLE001 - its text may quote the user
             log.warning("messages are not linked to what they update: %s", type(error).__name__)
         return links
+
+    def _confirmed(
+        self, scope: Scope, texts: Mapping[int, str], possible: Mapping[int, Mapping[int, float]]
+    ) -> Iterator[tuple[int, Mapping[int, float]]]:
+        """New messages with the chances of what they may update, read where the embedder can."""
+        import numpy as np
+
+        confirm = getattr(self._embedder, "confirm_updates", None)
+        stored = set().union(*possible.values()) - texts.keys() if confirm else ()
+        if stored:
+            texts = {
+                **texts,
+                **{it.passage: it.text for it in self._store.read(scope, sorted(stored))},
+            }
+        for newer, chances in possible.items():
+            known = [older for older in chances if older in texts]
+            if confirm and known:
+                given = np.asarray([chances[it] for it in known], np.float32)
+                told = confirm([texts[it] for it in known], texts[newer], given)
+                chances = dict(zip(known, told.tolist(), strict=True))
+            if chances:
+                yield newer, chances
 
     def _vectors(self, texts: Mapping[int, str]) -> dict[int, Any]:
         """The vectors of texts, or the first ones when stopped.
