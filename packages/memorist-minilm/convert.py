@@ -156,7 +156,7 @@ def build_graph(arrays: Arrays, offsets: dict[str, int]) -> onnx.ModelProto:
 
 
 def build_reader(arrays: Arrays, offsets: dict[str, int]) -> onnx.ModelProto:
-    """`ids` and what is added to their vectors, `beside`, to scores of tags and of categories."""
+    """`ids` and what is added to their vectors, `beside`, to scores of tags and of the whole."""
     unused = ("shapes", "unknown", "unknown_scale")  # those are looked up before
     own = {name: it for name, it in arrays.items() if name.startswith(READ)}
     own = {name: it for name, it in own.items() if name.removeprefix(READ) not in unused}
@@ -242,5 +242,7 @@ def _reader(ours: Arrays, pieces: list[str]) -> Arrays:
     whole = {**{name: ours[name] for name in ("words", *SHARED[2:])}, **layers}
     small = shrink(whole, measure(ExactMiniLM(whole), pieces))
     own["unknown"], own["unknown_scale"] = quantize(own["unknown"], 1)
+    for end in ("", "_bias"):  # both are of the whole: one product gives them
+        own[f"category{end}"] = np.concatenate([own[f"category{end}"], own.pop(f"update{end}")], -1)
     small = {name: it for name, it in small.items() if name not in SHARED} | own
     return {f"{READ}{name}": np.ascontiguousarray(it) for name, it in small.items()}

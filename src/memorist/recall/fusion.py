@@ -32,7 +32,7 @@ MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.me
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
 MOST_WORDS = 0.6  # of those asked for: words count in full where a record holds so many,
 SOME_WORDS = 3  # or, of a long question, about as many as these
-FITS_TOO = 0.6  # of the score of what it updates, which a message needs by itself
+FITS_TOO = 0.4  # of the score of what it updates, which a message needs by itself
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
 OWN = ("user", None)  # roles of a user's statements, and of what was derived
 APART = timedelta(hours=1)  # sooner, people mostly go on with what they said

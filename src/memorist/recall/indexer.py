@@ -28,9 +28,9 @@ SLICE_CHARS = 4_000  # embedded in one call: a call cannot be interrupted
 LANES = min(os.cpu_count() or 1, 2)  # texts that a model on this machine embeds side by side
 MOST_ALONE = 10_000  # texts of a job that failed, embedded one by one
 FUTILE = 3  # refused in a row before any was taken
-POSSIBLE = 0.02  # the chance by vectors alone from which on both messages are read,
+POSSIBLE = 0.05  # the chance by vectors alone from which on both messages are read,
 READ = 3  # of so many earlier ones
-UPDATES = 0.5  # the chance that a message updates another from which on they are linked
+UPDATES = 0.4  # the chance that a message updates another from which on they are linked
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
 
 log = logging.getLogger("memorist")
@@ -164,9 +164,9 @@ class Indexer(JobRunner):
                 likely = nlargest(READ, zip(chances.tolist(), earlier, strict=True))
                 possible[newer] = {id_: chance for chance, id_ in likely if chance >= POSSIBLE}
             for newer, chances in self._confirmed(scope, texts, possible):
-                older = max(chances, key=chances.__getitem__)
-                if chances[older] >= UPDATES:
-                    links[older] = max(newer, links.get(older, 0))
+                for older, chance in chances.items():
+                    if chance >= UPDATES:
+                        links[older] = max(newer, links.get(older, 0))
         except Exception as error:  # noqa: BLE001 - its text may quote the user
             log.warning("messages are not linked to what they update: %s", type(error).__name__)
         return links
