@@ -11,7 +11,7 @@ import sys
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from memorist_training.corpus import (
     texts_of,
     texts_of_story,
 )
+from memorist_training.pairs import Pair, pack_pairs, unpack_pairs
 
 PACKAGE = Path(__file__).parents[2]
 ANCHORS = Path(__file__).parents[1] / "anchors.json"
@@ -56,11 +57,14 @@ def prepare(file: Path) -> None:
 
 
 def prepare_reader(file: Path) -> None:
-    """Write the messages that the reader learns from, and the embedder's weights."""
+    """Write what the reader learns from, messages and pairs, and the embedder's weights.
+
+    The embedder that is installed tells which messages are near each other.
+    """
     sys.path.insert(0, str(PACKAGE))
     from published import adapt, arrange, fetch_published, read_published
 
-    from memorist.providers.minilm import WordPiece
+    from memorist.providers.minilm import MiniLM, WordPiece
     from memorist.providers.reader import words_of
 
     with tempfile.TemporaryDirectory() as folder:
@@ -70,28 +74,49 @@ def prepare_reader(file: Path) -> None:
     def words(text: str) -> list[tuple[Word, int, int]]:
         return [(Word(*word[:3]), *word[3:5]) for word in words_of(text, pieces)]
 
+    def words_alone(text: str) -> list[Word]:
+        return [word for word, _, _ in words(text)]
+
     messages = [*read_claims(words), *unlabelled(words)]
+    embedder = MiniLM()
+    nets = embedder.embed, embedder.update_chances
+    pairs = pack_pairs(read_stories(STORIES), words_alone, *nets)
+    measured = pack_pairs(read_stories(CHANGES), words_alone, *nets)
     base = adapt(arrange(weights))
     used = [piece for message in messages for word in message.words for piece in word.pieces]
+    used += [piece for said in measured["messages"] for word in said for piece in word[0]]
     unused = np.ones(len(base["words"]), bool)
     unused[[*range(FIRST_WORD), *used]] = False
     # Words do not learn, and would take half of the file.
     base["words"] = np.where(unused[:, None], 0, base["words"])
     rows = [asdict(replace(it, text="", places=())) for it in messages]
-    told = np.frombuffer(json.dumps(rows).encode(), np.uint8)
+    lists = {"messages": rows, "pairs": pairs, "measured": measured}
+    arrays = {name: np.frombuffer(json.dumps(it).encode(), np.uint8) for name, it in lists.items()}
     small = {f"base/{name}": array.astype(np.float16) for name, array in base.items()}
-    np.savez_compressed(file, messages=told, **small)
+    np.savez_compressed(file, **arrays, **small)  # type: ignore[arg-type]
 
 
-def read_prepared_claims(file: Path) -> tuple[list[Told], dict[str, np.ndarray]]:
-    """The messages and the weights that `prepare_reader` wrote."""
+class Prepared(NamedTuple):
+    """What `prepare_reader` wrote: the pairs to learn from and those that measure are apart."""
+
+    messages: list[Told]
+    pairs: list[Pair]
+    measured: list[Pair]
+    base: dict[str, np.ndarray]
+
+
+def read_prepared_claims(file: Path) -> Prepared:
+    """What the reader learns from, and begins with."""
     with np.load(file) as arrays:
         rows = json.loads(arrays["messages"].tobytes())
+        pairs, measured = (
+            unpack_pairs(json.loads(arrays[name].tobytes())) for name in ("pairs", "measured")
+        )
         base = {name[5:]: arrays[name] for name in arrays.files if name.startswith("base/")}
     for row in rows:
         row["words"] = tuple(Word(tuple(pieces), *rest) for pieces, *rest in row["words"])
         row["spans"] = tuple(Span(*span) for span in row["spans"])
-    return [Told(**row) for row in rows], base
+    return Prepared([Told(**row) for row in rows], pairs, measured, base)
 
 
 def anchors() -> list[str]:
