@@ -170,7 +170,7 @@ def test_the_readme_and_the_makefile_agree_on_the_commands() -> None:
 
 
 def test_forks_and_exits_are_handled_in_one_place_and_every_lock_is_free_in_a_child() -> None:
-    of_one_call = {"search.py", "scripted.py", "model_server.py"}
+    of_one_call = {"search.py", "scripted.py", "model_server.py", "daemon_pool.py"}
     for path, tree in (modules(PACKAGE) | modules(ADAPTERS)).items():
         text = path.read_text()
         if path.name != "forks.py":

@@ -391,7 +391,7 @@ def test_what_stands_above_already_stays_as_it_is() -> None:
 
 
 def test_what_does_not_fit_the_question_itself_is_not_lifted() -> None:
-    for score, order in ((5.3, [1, 2]), (5.5, [2, 1])):
+    for score, order in ((3.5, [1, 2]), (3.7, [2, 1])):
         found = {"words": finds((1, 9.0), (2, score))}
         assert list(ranked(found, told(1, 0, by=2), told(2, 1), ranking=LIFTING)) == order
     found = {"words": finds((1, 9.0))}

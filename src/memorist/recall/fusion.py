@@ -346,14 +346,18 @@ def _lift(board: Board, passages: Mapping[int, Passage], step: float) -> None:
     """Raise what probably updates a record to just above it, where it fits the question, too.
 
     The oldest first, so that the newest of several stands above all of them. The one it overtakes
-    stays as it is: that one updates another is likely, and no more.
+    stays as it is: that one updates another is likely, and no more. What is known to be over is
+    not raised above what holds.
     """
     column: Column = {}
     scores, rows = board.scores, board.rows
     linked = [it for it in passages.values() if it.overtaken_by in passages]
     for it in sorted(linked, key=lambda it: (it.said_at, it.id)):
-        older, newer = rows.get(it.record), rows.get(passages[it.overtaken_by].record)
+        by = passages[it.overtaken_by]
+        older, newer = rows.get(it.record), rows.get(by.record)
         if older is None or newer is None or scores[newer] < FITS_TOO * scores[older]:
+            continue
+        if by.outdated and not it.outdated:
             continue
         least = scores[older] + column.get(older, 0.0) + step
         if scores[newer] + column.get(newer, 0.0) < least:

@@ -59,7 +59,7 @@ class Counter:
     made_at: float = field(default_factory=time.monotonic)
 
 
-class SharedRead:
+class PipelinedRead:
     """A transaction that the reads of one thread for one owner share; begun by the first."""
 
     def __init__(
@@ -206,7 +206,7 @@ class PostgresEngine(ProcessPart):
     def read(
         self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True
     ) -> T:
-        reading: SharedRead | None = getattr(self._in_thread, "reading", None)
+        reading: PipelinedRead | None = getattr(self._in_thread, "reading", None)
         if reading is not None and reading.owner == owner:
             return self._patiently(partial(reading.read, work), self._deadline())
         how: dict[str, Any] = {"level": SNAPSHOT if snapshot else "", "bounded": bounded}
@@ -214,7 +214,7 @@ class PostgresEngine(ProcessPart):
 
     @contextlib.contextmanager
     def reading(self, owner: str, left: Callable[[], float | None]) -> Iterator[None]:
-        self._in_thread.reading = reading = SharedRead(self, owner, left)
+        self._in_thread.reading = reading = PipelinedRead(self, owner, left)
         try:
             yield
         finally:
