@@ -170,6 +170,15 @@ def test_of_a_list_only_what_the_reader_doubts_is_dropped() -> None:
     assert ("allergic to", "the exam is") not in claimed(text)
 
 
+def test_of_the_last_things_of_a_list_the_reader_need_not_be_sure() -> None:
+    liked = {thing for predicate, thing in claimed("I like tea, coffee and cake")}
+    assert liked == {"tea", "coffee", "cake"}
+
+
+def test_a_comma_in_a_number_begins_no_other_thing() -> None:
+    assert claimed("Rent went up to £1,450") == {("rent", "£1,450")}
+
+
 def test_where_rule_and_reader_differ_on_an_end_the_rule_is_believed() -> None:
     message = Message("user", "I went vegan in January.")
     marks = (Mark(7, 12, "diet", True, 0.9),)

@@ -27,6 +27,7 @@ _MOST_TAGS = 5
 _MOST_WORDS = 8  # in an object
 _MOST_BYTES = 60  # in one without spaces: 20 ideographs
 _OBJECT_EDGES = " \t\"'“”„«»「」《》*_`.,;:!?-–—~。，！？；：、"
+_IN_NUMBER = re.compile(r"\d,\d")
 # Languages by their letters, in order: Japanese has ideographs too.
 _SCRIPTS = {
     "ja": re.compile(r"[\u3041-\u30ff]"),
@@ -121,6 +122,7 @@ class Language:
         objects: list[str] = []
         phrase = phrase.split(" - ")[0]
         joins = list(self.joins.finditer(plain(phrase))) if several else []
+        joins = [it for it in joins if not _IN_NUMBER.search(phrase, it.start() - 1, it.end() + 1)]
         # A comma is one of a list if an "and" follows; else another clause begins there.
         last = max((n for n, join in enumerate(joins, 1) if join[0].strip(" ,，")), default=0)
         phrase = phrase[: joins[last].start()] if last < len(joins) else phrase

@@ -27,7 +27,7 @@ from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import ALWAYS, NOTHING, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
-from memorist.providers.reader import UNREAD, MarkedMessage
+from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
 from memorist.records.values import normalize
@@ -353,18 +353,27 @@ def _reads(match: RuleMatch, mark: RuleMatch) -> bool:
 
 
 def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> list[Claim]:
-    """The claims of a match, without what the reader takes for something else than a rule does."""
+    """The claims of a match, without what the reader takes for something else than a rule does.
+
+    Of a list it is surer of the first things than of the last: beside one that it believes, others
+    need little.
+    """
     claims = claims_of(match, statement)
     if match.is_marked or match.rule.group not in _LEARNT or not reading.chances:
         return claims
-    doubted = {
-        it.object
-        for it in claims
-        if it.subject == statement.speaker
-        and it.ends == match.rule.ends
-        and reading.doubts(it.object, "" if it.predicate in PLANS else it.predicate)
-    }
-    return [it for it in claims if it.object not in doubted]
+    own = [it for it in claims if it.subject == statement.speaker and it.ends == match.rule.ends]
+
+    def doubted(least: float) -> set[str]:
+        return {
+            it.object
+            for it in own
+            if reading.doubts(it.object, "" if it.predicate in PLANS else it.predicate, least)
+        }
+
+    dropped = doubted(LEAST)
+    if len(dropped) < len({it.object for it in own}):
+        dropped = doubted(LEAST_IN_LIST)
+    return [it for it in claims if it.object not in dropped]
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:

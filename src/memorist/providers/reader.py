@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("memorist")
 BUCKETS = 2_048  # into which words are sorted that the vocabulary lacks; that number is none
 UPDATE = -1  # the place of the score that one message updates another, after the categories
-LEAST = 0.1  # how likely a word is part of a claim, for a rule to be believed
+LEAST = 0.1  # how likely a word is part of a claim, for a rule to be believed, and
+LEAST_IN_LIST = 0.01  # if it stands in a list of which something is
 
 
 class Mark(NamedTuple):
@@ -55,7 +56,7 @@ class MarkedMessage(NamedTuple):
     worth: float
     chances: Mapping[str, Mapping[str, float]]
 
-    def doubts(self, thing: str, predicate: str) -> bool:
+    def doubts(self, thing: str, predicate: str, least: float = LEAST) -> bool:
         """Whether none of a thing's words is likely to be said of the speaker by a predicate.
 
         What is planned may become so.
@@ -63,7 +64,7 @@ class MarkedMessage(NamedTuple):
         kind = predicate.split()[0] if predicate.startswith("favourite ") else predicate
         read = [self.chances.get(word) for word, _, _ in places(thing)]
         return bool(read) and all(
-            word and max(word.get(kind, word[""]), word["plans"]) < LEAST for word in read
+            word and max(word.get(kind, word[""]), word["plans"]) < least for word in read
         )
 
 
