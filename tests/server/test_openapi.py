@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 from memorist import Memory
 from memorist.server.auth import Guard, Keys
 from memorist.server.http.app import Limits, build_app
+from memorist.server.http.run import BoundedConnection
 from tests.server.test_routes_described import DOCUMENT
 from tests.support.http_server import Served, serving
 
@@ -80,7 +81,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with (
         Memory(path, embedder=None, extraction=None) as memory,
         serving(
-            build_app(memory, Guard(memory.keys), Limits(requests_per_s=0, failures_per_s=0))
+            build_app(memory, Guard(memory.keys), Limits(requests_per_s=0, failures_per_s=0)),
+            http=BoundedConnection,
         ) as url,
     ):
         server = Served(url, memory)

@@ -22,6 +22,7 @@ from memorist.runtime import open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import Limits, build_app
+from memorist.server.http.problems import problem
 from memorist.server.observe import set_up_logging
 from memorist.server.worker_process import WorkerLink, WorkerProcess, without_interrupts
 
@@ -104,6 +105,14 @@ class BoundedConnection(Protocol):
             self.transport.abort()
         elif self._header_bytes > MAX_HEADER_BYTES and hasattr(self, "parser"):
             self.send_400_response("The headers are too large.")
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request with a problem, as the app does; uvicorn has plain text."""
+        answer = problem(400, "bad_request", msg, "")
+        lines = [name + b": " + value for name, value in answer.raw_headers]
+        lines = [b"HTTP/1.1 400 Bad Request", *lines, b"connection: close", b"", b""]
+        self.transport.write(b"\r\n".join(lines) + bytes(answer.body))
+        self.transport.close()
 
     def on_headers_complete(self) -> None:
         """Go on with the body."""
