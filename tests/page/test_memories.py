@@ -56,6 +56,12 @@ def test_find_by_words_and_facets_and_come_back(demo: Served, open_page: Open) -
     expect(row(page, "user lives in Berlin")).to_be_visible()
 
 
+def test_a_list_begins_at_what_the_address_shows(demo: Served, open_page: Open) -> None:
+    [shown] = [it for it in demo.memory.memories.list(user="ada") if BERLIN in it.text]
+    page = open_page(demo.url, f"memories?show=memory:{shown.id}")
+    expect(listed(page)).to_have_attribute("aria-activedescendant", f"row-{shown.id}")
+
+
 def test_the_evidence_of_a_memory_and_what_updated_it(demo: Served, open_page: Open) -> None:
     page = open_page(demo.url, "memories")
     row(page, BERLIN).click()

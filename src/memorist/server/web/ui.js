@@ -25,7 +25,8 @@ export { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useStat
 export function useRead(read, deps) {
   const [state, setState] = useState({ data: undefined, error: null, slow: false });
   const [round, setRound] = useState(0);
-  useEffect(() => {
+  // At once: after the next frame, an answer to the earlier read could still come in between.
+  useLayoutEffect(() => {
     const stop = new AbortController();
     const timer = setTimeout(() => setState((old) => ({ ...old, slow: true })), 200);
     const finish = (changes) => {
@@ -51,20 +52,26 @@ export function useRead(read, deps) {
 export function usePages(path, query, { size = 50 } = {}) {
   const key = JSON.stringify([path, query]);
   const [pages, setPages] = useState({ key, items: [], next: undefined });
-  const current = useRef(key);
-  current.current = key;
-  const first = useRead((signal) => api.get(path, { ...query, limit: size }, { signal }), [key]);
+  const first = useRead(
+    async (signal) => ({ key, ...(await api.get(path, { ...query, limit: size }, { signal })) }),
+    [key],
+  );
   useEffect(() => {
-    if (first.data) setPages({ key, items: first.data.items, next: first.data.next });
+    if (first.data) setPages(first.data);
   }, [first.data]);
   const busy = useRef(false);
   const more = async () => {
-    if (busy.current || !pages.next || pages.key !== key) return;
+    const { next } = pages;
+    if (busy.current || !next || pages.key !== key) return;
     busy.current = true;
     try {
-      const page = await api.get(path, { ...query, limit: size, cursor: pages.next });
-      if (current.current === key)
-        setPages((old) => ({ key, items: [...old.items, ...page.items], next: page.next }));
+      const page = await api.get(path, { ...query, limit: size, cursor: next });
+      // Unless the list was read anew meanwhile, and this is not what follows.
+      setPages((old) =>
+        old.key === key && old.next === next
+          ? { key, items: [...old.items, ...page.items], next: page.next }
+          : old,
+      );
     } catch (error) {
       say(error.message);
       setTimeout(() => setPages((old) => ({ ...old })), 2_000); // a list at its end asks again
@@ -80,7 +87,7 @@ export function usePages(path, query, { size = 50 } = {}) {
     done: !stale && pages.next === null,
     error: first.error,
     slow: first.slow,
-    ready: !stale && first.data !== undefined,
+    ready: !stale && pages.next !== undefined,
     more,
     reload: first.reload,
     patch,

@@ -84,8 +84,8 @@ function List({ pages, question, agent, onAdd, onRemove }) {
         ? html`<${Answers} question=${question} agent=${agent} />`
         : pages.error
           ? html`<${Problem} error=${pages.error} retry=${pages.reload} />`
-          : !pages.ready && pages.slow && !pages.items.length
-            ? html`<${Skeleton} />`
+          : !pages.ready && !pages.items.length
+            ? pages.slow && html`<${Skeleton} />`
             : html`<${VirtualList}
                 label="Articles"
                 items=${pages.items}

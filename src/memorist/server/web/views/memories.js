@@ -91,8 +91,8 @@ export default function Memories({ route }) {
     ${
       pages.error
         ? html`<${Problem} error=${pages.error} retry=${pages.reload} />`
-        : !pages.ready && pages.slow && !pages.items.length
-          ? html`<${Skeleton} />`
+        : !pages.ready && !pages.items.length
+          ? pages.slow && html`<${Skeleton} />`
           : html`<${VirtualList}
               key=${pages.key}
               label=${facts ? "Facts" : "Memories"}
@@ -152,16 +152,16 @@ function useLive(pages, facts, query) {
   const [fresh, setFresh] = useState(0);
   const path = facts ? "facts" : "memories";
   const timer = useRef(0);
-  const shown = useRef(pages.items);
-  shown.current = pages.items;
+  const shown = useRef(pages);
+  shown.current = pages;
   useEffect(() => setFresh(0), [pages.key, pages.items]);
   useEffect(() => () => clearTimeout(timer.current), []);
   const replace = (id, item) =>
     pages.patch((items) => items.map((old) => (old.id === id ? item : old)));
   const refresh = async (id) => {
     const item = await api.get(`${path}/${encodeURIComponent(id)}`).catch(() => null);
-    if (!item) return replace(id, { ...shown.current.find((it) => it.id === id), gone: true });
-    const listed = shown.current.some((it) => it.id === item.superseded_by);
+    if (!item) return replace(id, { ...shown.current.items.find((it) => it.id === id), gone: true });
+    const listed = shown.current.items.some((it) => it.id === item.superseded_by);
     if (!isOver(item) || !item.superseded_by || listed || query.state || query.always)
       return replace(id, item);
     // What supersedes it takes its place.
@@ -172,12 +172,13 @@ function useLive(pages, facts, query) {
   };
   const look = async () => {
     const page = await api.get(path, { ...query, limit: 50 }).catch(() => ({ items: [] }));
-    const known = new Set(shown.current.map((item) => item.id));
+    if (shown.current.key !== pages.key) return; // another list is shown by now
+    const known = new Set(shown.current.items.map((item) => item.id));
     setFresh(page.items.filter((item) => !known.has(item.id)).length);
   };
   useChanges(({ event, data }) => {
     if (event !== (facts ? "fact" : "memory")) return;
-    if (shown.current.some((item) => item.id === data.id)) refresh(data.id);
+    if (shown.current.items.some((item) => item.id === data.id)) refresh(data.id);
     clearTimeout(timer.current);
     timer.current = setTimeout(look, 400);
   });
