@@ -54,7 +54,9 @@ def test_a_hundred_thousand_memories(many: Served, open_page: Open, browser: Bro
     expect(rows.first).to_contain_text("thing000000")
     expect(page.get_by_role("link", name="Memories").last).to_contain_text("10\u2009000+")
     _scroll(page)
-    expect(rows.first).to_contain_text(re.compile("thing000[5-9]"))
+    above = rows.first.evaluate("row => new DOMMatrix(row.style.transform).f / row.offsetHeight")
+    assert above > 500
+    expect(rows.first).to_contain_text(f"thing{above:06.0f}")  # none is listed twice, or left out
     assert rows.count() < 60  # only those in sight exist
 
     search = page.get_by_label("Search memories")
