@@ -245,7 +245,6 @@ def test_headers_without_end_are_refused() -> None:
 
 
 def test_requests_that_wait_on_one_connection_are_bounded() -> None:
-    pytest.importorskip("httptools")  # h11 reads one at a time
     ask = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
     options: dict[str, Any] = {"http": BoundedConnection, "timeout_keep_alive": 60}
     with serving(hello, lifespan="off", **options) as url:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memorist import Memory, Message
@@ -143,6 +144,23 @@ def test_vectors_are_stored_though_it_cannot_be_told_what_they_update(
         embedder.fails = False
         tell(memory, 2, "I swim in Linz")
         assert set(links(memory).values()) == {"I swim in Linz"}
+
+
+class ReadingJudge(Judge):
+    """Takes everything for possible, and reads that Graz alone is updated."""
+
+    def confirm_updates(self, earlier: Sequence[str], later: str, chances: Vectors) -> Vectors:
+        assert len(earlier) == len(chances)
+        return np.asarray(["Graz" in text and "Graz" not in later for text in earlier], np.float32)
+
+
+def test_what_vectors_call_possible_is_linked_if_reading_both_confirms_it(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder=ReadingJudge(), extraction=None) as memory:
+        tell(memory, 0, MUNICH)
+        tell(memory, 1, GRAZ)
+        assert links(memory) == {}
+        tell(memory, 2, "I swim in Linz")
+        assert links(memory) == {GRAZ: "I swim in Linz"}
 
 
 def test_an_embedder_that_cannot_tell_links_nothing(tmp_path: Path) -> None:

@@ -221,3 +221,11 @@ def test_it_tells_what_updates_what(minilm: MiniLM) -> None:
     inner = np.maximum(np.stack(rows) @ weights["inner"] + weights["shift"], 0)
     told = inner @ weights["outer"] + weights["constant"]
     assert chances == pytest.approx(1 / (1 + np.exp(-told)), abs=1e-4)
+
+
+def test_reading_both_messages_confirms_an_update(minilm: MiniLM) -> None:
+    later = "We're in Graz now, got the keys on Monday. Where do people swim here?"
+    earlier = ["I live in Munich, near the river. Where can I swim?", "Which train goes to Graz?"]
+    even = np.full(2, 0.3, np.float32)
+    chances = minilm.confirm_updates(earlier, later, even)
+    assert chances[0] > 0.4 > 0.1 > chances[1]

@@ -182,12 +182,15 @@ class Indexer(JobRunner):
         if stored:
             texts = {
                 **texts,
-                **{it.passage: it.text for it in self._store.read(scope, sorted(stored))},
+                **{
+                    it.passage: it.text
+                    for it in self._store.read(scope.whole_user(), sorted(stored))
+                },
             }
         for newer, chances in possible.items():
-            known = [older for older in chances if older in texts]
-            if confirm and known:
-                given = np.asarray([chances[it] for it in known], np.float32)
+            if confirm and chances:
+                known = {older: chance for older, chance in chances.items() if older in texts}
+                given = np.asarray(list(known.values()), np.float32)
                 told = confirm([texts[it] for it in known], texts[newer], given)
                 chances = dict(zip(known, told.tolist(), strict=True))
             if chances:

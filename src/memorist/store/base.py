@@ -292,9 +292,7 @@ class Store:
             try:
                 appended = self._append_known(scope, fresh, source)
                 appended = appended or self._append(scope, fresh, source)
-            except (
-                appending.RepeatError
-            ) as repeat:  # rare, so that the common case need not look first
+            except appending.RepeatError as repeat:  # rare: the common case need not look first
                 stored_in = scope.within(session=repeat.session_id)
                 seqs, fresh = self._unseen(stored_in, given)
                 scope = stored_in if seqs else scope  # if none is there, it was rolled back
