@@ -37,9 +37,8 @@ def indexes_of(store: SqliteStore) -> VectorIndexCache:
 
 
 def described(store: SqliteStore, key: tuple[str, str]) -> str:
-    for place, shared in indexes_of(store)._indexes.items():
+    for place, index in indexes_of(store)._indexes.items():
         if place[:2] == key:
-            index = shared.index
             return f"{len(index)} by {'signs, then exactly' if index.coded else 'exact search'}"
     return "not searched yet"
 
@@ -201,8 +200,8 @@ def test_a_single_one_forgotten_is_counted_and_the_shelf_stays(store: SqliteStor
     found = search(store, rows[4], 99)
     assert {*found} == {*passages} - {passages[4]}
     assert described(store, (ADA.owner, "m")) == "20 by exact search"
-    [shared] = indexes_of(store)._indexes.values()
-    assert shared.index.missing == 1
+    [index] = indexes_of(store)._indexes.values()
+    assert index.missing == 1
 
 
 def test_the_least_used_shelf_goes_when_memory_is_short(store: SqliteStore) -> None:

@@ -71,19 +71,6 @@ def reads(
     return run
 
 
-def asks(
-    work: Callable[Concatenate[Db, S, P], Callable[[], T]],
-) -> Callable[Concatenate[Store, S, P], T]:
-    """A method that reads by one statement, which may then be sent with all of its transaction."""
-    read = reads(work)
-
-    @wraps(work)
-    def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return read(store, of, *args, **kwargs)()
-
-    return run
-
-
 def writes(
     work: Callable[Concatenate[Db, S, P], T],
     *,
@@ -230,7 +217,7 @@ class Store:
     newest = reads(search.newest)
     passages = reads(search.passages)
     read = reads(search.read, snapshot=True)
-    speakers = asks(search.speakers)
+    speakers = reads(search.speakers)
 
     # Vectors
     unembedded = reads(search.unembedded, snapshot=True)

@@ -37,13 +37,14 @@ class Db(Protocol):
     `repeat` is raised, by the commit at the latest, where a message that should be new is stored.
     """
 
-    now: int
+    now: int = 0
     texts: dict[str, list[Piece] | None]
-    repeat: Exception | None
+    repeat: Exception | None = None
 
     def rows(self, query: str, **values: Any) -> list[Row]: ...
     def row(self, query: str, **values: Any) -> Row | None:
         """The first row, if there is one."""
+        return next(iter(self.rows(query, **values)), None)
 
     def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
         """The first rows that take about so many bytes, one at least; without a limit, all."""

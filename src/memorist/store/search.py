@@ -221,10 +221,9 @@ def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     return [replace(it, sources=said[it.passage]) if it.passage in said else it for it in matches]
 
 
-def speakers(db: Db, scope: Scope) -> Callable[[], list[str]]:
+def speakers(db: Db, scope: Scope) -> list[str]:
     """The names of those who speak in the user's conversations."""
-    rows = db.later("speakers", owner=scope.owner)
-    return lambda: [name for (name,) in rows()]
+    return [name for (name,) in db.rows("speakers", owner=scope.owner)]
 
 
 def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:

@@ -65,7 +65,8 @@ def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
 class VectorIndex:
     """One user's vectors by one embedder: whole while they are few, their signs when many.
 
-    It follows the database, where vectors never change, and new ones have higher ids.
+    Several threads search it. It follows the database, where vectors never change, and new ones
+    have higher ids.
     """
 
     def __init__(self, coded: bool) -> None:
@@ -74,6 +75,7 @@ class VectorIndex:
         self.last = 0  # the highest id added, or the last row of many
         self.offset = 0  # bytes of that row
         self.missing = 0  # hits that did not exist any more
+        self.counted = 0  # of its bytes, by the cache
         self._count = 0
         self._passages = np.empty(0, np.int64)
         # Whole vectors stand in rows, codes in columns: each is read along its memory.
@@ -155,6 +157,28 @@ class VectorIndex:
         chosen = chosen[np.lexsort((-passages[chosen], -scores[chosen]))][:limit]
         return list(zip(passages[chosen].tolist(), scores[chosen].tolist(), strict=True))
 
+    def search_existing(
+        self,
+        vector: Sequence[float],
+        limit: int,
+        allowed: NDArray[np.int64] | None,
+        existing: Callable[[Hits], Hits],
+        rescored: int | None = None,
+    ) -> Hits:
+        """The passages nearest to the vector that are still in the database.
+
+        `existing` leaves out the others, and puts what was found by signs into the order of the
+        vectors themselves.
+        """
+        wanted = max(rescored or RESCORED, limit) if self.coded else limit
+        while True:
+            hits = self.search(vector, wanted, allowed)
+            found = existing(hits)
+            if len(found) >= limit or len(hits) < wanted:
+                self.missing += len(hits) - len(found)
+                return found[:limit]
+            wanted *= 4  # deleted vectors must not crowd out the others
+
 
 def _dots(
     rows: NDArray[np.float32], vector: NDArray[np.float32], block: int = 1_000
@@ -204,64 +228,32 @@ class VectorIndexCache:
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = fork_safe(threading.Lock())
-        self._indexes: OrderedDict[Place, SharedIndex] = OrderedDict()
+        self._indexes: OrderedDict[Place, VectorIndex] = OrderedDict()
         self._nbytes = 0
 
-    def find(self, place: Place) -> SharedIndex | None:
+    def find(self, place: Place) -> VectorIndex | None:
         """The index of a place, unless there is none or it is to be filled anew."""
         with self._lock:
-            shared = self._indexes.get(place)
-            if shared is None or shared.index.is_stale():
+            index = self._indexes.get(place)
+            if index is None or index.is_stale():
                 return None
             self._used(place)
-            return shared
+            return index
 
-    def add(self, place: Place, *, coded: bool) -> SharedIndex:
+    def add(self, place: Place, *, coded: bool) -> VectorIndex:
         """A new index, which is empty, instead of the one before."""
         with self._lock:
             if (before := self._indexes.pop(place, None)) is not None:
                 self._nbytes -= before.counted
-            shared = self._indexes[place] = SharedIndex(VectorIndex(coded))
+            index = self._indexes[place] = VectorIndex(coded)
             self._used(place)
-            return shared
+            return index
 
     def _used(self, place: Place) -> None:
         self._indexes.move_to_end(place)
-        for shared in islice(reversed(self._indexes.values()), MAY_GROW):
-            size = shared.index.nbytes
-            self._nbytes += size - shared.counted
-            shared.counted = size
+        for index in islice(reversed(self._indexes.values()), MAY_GROW):
+            size = index.nbytes
+            self._nbytes += size - index.counted
+            index.counted = size
         while len(self._indexes) > 1 and self._nbytes > self._max_bytes:
             self._nbytes -= self._indexes.popitem(last=False)[1].counted
-
-
-class SharedIndex:
-    """An index that several threads search."""
-
-    def __init__(self, index: VectorIndex) -> None:
-        self.index = index
-        self.counted = 0  # of its bytes, by the cache
-        self.lock = index.lock
-
-    def search(
-        self,
-        vector: Sequence[float],
-        limit: int,
-        allowed: NDArray[np.int64] | None,
-        existing: Callable[[Hits], Hits],
-        rescored: int | None = None,
-    ) -> Hits:
-        """The passages nearest to the vector.
-
-        `existing` leaves out what is not in the database any more, and puts what was found by signs
-        into the order of the vectors themselves.
-        """
-        index = self.index
-        wanted = max(rescored or RESCORED, limit) if index.coded else limit
-        while True:
-            hits = index.search(vector, wanted, allowed)
-            found = existing(hits)
-            if len(found) >= limit or len(hits) < wanted:
-                index.missing += len(hits) - len(found)
-                return found[:limit]
-            wanted *= 4  # deleted vectors must not crowd out the others

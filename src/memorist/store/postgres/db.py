@@ -19,7 +19,7 @@ from memorist.records.message import Message
 from memorist.records.query import Passage, Term
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros
-from memorist.store.engine import AnswerLostError, load_queries
+from memorist.store.engine import AnswerLostError, Db, load_queries
 from memorist.store.postgres.connection import (
     PackedIntegers,
     Reals,
@@ -31,7 +31,7 @@ from memorist.store.rows import Row
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
-    from memorist.store.vectors import Hits, Place, SharedIndex, Vector, VectorIndexCache
+    from memorist.store.vectors import Hits, Place, Vector, VectorIndex, VectorIndexCache
 
 MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
@@ -57,15 +57,13 @@ QUERIES = {
 }
 
 
-class PostgresDb:
+class PostgresDb(Db):
     """Named queries on one connection.
 
     What nobody waits for is sent with the next statement, so that all of it takes one round trip.
     """
 
-    now = 0
     texts: dict[str, list[Piece] | None]
-    repeat: Exception | None = None
 
     def __init__(
         self,
@@ -101,9 +99,6 @@ class PostgresDb:
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._rows(self._asked(query, values))
-
-    def row(self, query: str, **values: Any) -> Row | None:
-        return next(iter(self.rows(query, **values)), None)
 
     def run(self, query: str, **values: Any) -> int:
         return self._send(SentStatement(QUERIES[query], values)).count
@@ -330,39 +325,39 @@ class PostgresDb:
         measure = functools.partial(self._measure, owner, embedder, vector)
         few = allowed.tolist() if allowed is not None and len(allowed) <= MEASURED else None
         place = owner, embedder, len(vector)
-        shared = self._indexes().find(place) if few is None else None
-        is_there = shared is not None and self._catch_up(shared, place)  # asked together
+        index = self._indexes().find(place) if few is None else None
+        is_there = index is not None and self._catch_up(index, place)  # asked together
         if not fits():
             return []
         if few is not None:
             return measure(limit, few)
-        if shared is None or not is_there:
+        if index is None or not is_there:
             is_coded = self.later("is_coded", owner=owner, embedder=embedder)
             near = measure(limit) if allowed is None else []  # none where there are codes
             if not is_coded()[0][0]:
                 return near if allowed is None else measure(limit, allowed.tolist())
-            if shared is None:
-                shared = self._indexes().add(place, coded=True)
-                self._catch_up(shared, place)
+            if index is None:
+                index = self._indexes().add(place, coded=True)
+                self._catch_up(index, place)
 
         def measured(hits: Hits) -> Hits:
             return measure(len(hits), [passage for passage, _ in hits])
 
-        return shared.search(vector, limit, allowed, measured, RESCORED)
+        return index.search_existing(vector, limit, allowed, measured, RESCORED)
 
-    def _catch_up(self, shared: SharedIndex, place: Place) -> bool:
+    def _catch_up(self, index: VectorIndex, place: Place) -> bool:
         """Add the codes that are new; False if its last row is not there.
 
         That was forgotten, or is newer than what this transaction sees: later ones come after it.
         """
         owner, embedder, length = place
         size = 8 + (length + 63) // 64 * 8
-        with shared.lock:
+        with index.lock:
             while True:
-                since = {"part": shared.index.last, "offset": shared.index.offset}
+                since = {"part": index.last, "offset": index.offset}
                 named = {"owner": owner, "embedder": embedder, **since, "limit": CODED_ROWS}
                 rows = self._binary("codes_since", **named)
-                shared.index.add_entries(rows, size)
+                index.add_entries(rows, size)
                 if len(rows) < CODED_ROWS:
                     return bool(rows)
 

@@ -22,7 +22,7 @@ from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Passage, Term, many
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
-from memorist.store.engine import load_queries
+from memorist.store.engine import Db, load_queries
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
@@ -42,22 +42,13 @@ MARK = "·"  # no letter of a word, and FTS5 takes it for one
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
 
-def _picker(sql: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+@cache
+def _picker(query: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     """Picks a statement's values in the order it names them: binding by position is faster."""
-    names = list(dict.fromkeys(re.findall(r":(\w+)", sql)))
+    names = list(dict.fromkeys(re.findall(r":(\w+)", QUERIES[query])))
     if len(names) > 1:
         return itemgetter(*names)
     return lambda values: (values[names[0]],) if names else ()
-
-
-class _Pickers(dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]]):
-    """The pickers of the statements used so far."""
-
-    def __missing__(self, query: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
-        return self.setdefault(query, _picker(QUERIES[query]))
-
-
-_PICK = _Pickers()
 
 
 class Translated:
@@ -100,12 +91,10 @@ def translate(error: apsw.Error | OSError) -> errors.StoreError:
     return errors.StoreError(f"SQLite refused: {type(error).__name__}")
 
 
-class SqliteDb:
+class SqliteDb(Db):
     """Named queries on one connection."""
 
-    now = 0
     texts: dict[str, list[Piece] | None]
-    repeat: Exception | None = None
     kept: dict[tuple[str, str], list[Row]] | None = None  # what a transaction of reads asked for
     words_may_wait = True  # those of the first messages of a transaction; what follows costs little
 
@@ -116,10 +105,6 @@ class SqliteDb:
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._run(query, values).fetchall()
-
-    def row(self, query: str, **values: Any) -> Row | None:
-        rows = self._run(query, values).fetchall()  # all: else the statement would stay open
-        return rows[0] if rows else None
 
     def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
         if max_bytes is None:
@@ -150,14 +135,14 @@ class SqliteDb:
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
         before = self.connection.total_changes()
-        self.connection.executemany(QUERIES[query], map(_PICK[query], values))
+        self.connection.executemany(QUERIES[query], map(_picker(query), values))
         return self.connection.total_changes() - before
 
     def _run(self, query: str, values: dict[str, Any]) -> apsw.Cursor:
         for name, value in values.items():
             if type(value) is list:
                 values[name] = json.dumps(value)
-        return self.connection.execute(QUERIES[query], _PICK[query](values))
+        return self.connection.execute(QUERIES[query], _picker(query)(values))
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
         rows = self.rows(query, **values)
@@ -325,14 +310,13 @@ class SqliteDb:
             return []
         key: dict[str, Any] = {"owner": owner, "embedder": embedder}
         place = owner, embedder, len(vector)
-        shared = self._indexes().find(place)
-        if shared is None:
+        index = self._indexes().find(place)
+        if index is None:
             [(count,)] = self.rows("count_vectors", **key)
-            shared = self._indexes().add(place, coded=count > vectors.EXACT_UP_TO)
-        index = shared.index
+            index = self._indexes().add(place, coded=count > vectors.EXACT_UP_TO)
         since = "codes_since" if index.coded else "vectors_since"
         if not index.last or self.rows(since, **key, last=index.last):
-            with shared.lock:
+            with index.lock:
                 while rows := self.rows(since, **key, last=index.last):
                     index.add(rows)
 
@@ -344,7 +328,7 @@ class SqliteDb:
             ids, whole = self._vectors(**key, passages=passages)
             return vectors.cosines(ids, whole, vector, len(hits))
 
-        return shared.search(vector, limit, allowed, existing)
+        return index.search_existing(vector, limit, allowed, existing)
 
     def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
         ids, rows = self._vectors(owner=owner, embedder=embedder, passages=passages)
