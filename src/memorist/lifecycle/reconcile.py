@@ -101,9 +101,14 @@ def _corrected(
     scope: Scope,
     now: datetime,
 ) -> list[Change]:
-    """The newest memory that a correction can mean and its facts, with what is right in them."""
-    facts = [fact for fact in neighbours.facts if fact.known_to is None and fact.valid_to is None]
-    facts = [fact for fact in facts if _may_change(candidate, fact)]
+    """The newest memory that a correction can mean and its facts, with what is right in them.
+
+    Nothing where what is right is a statement of its own: "scratch that, Postgres it is, no Redis".
+    """
+    is_named = any(instead[0].endswith(claim.object) for claim in candidate.claims)
+    if not is_named and _wrong(candidate, neighbours.facts, now):
+        return []
+    facts = [fact for fact in neighbours.facts if _is_open(fact, candidate)]
     stating = {fact.memory for fact in facts if fact.is_about(instead[1])}
     items = [item for item in neighbours.items if item.created_at <= candidate.said_at]
     items.sort(key=lambda item: (item.id in stating, item.created_at), reverse=True)
@@ -129,6 +134,21 @@ def _corrected(
         return []  # it states something itself, or no fact says what is wrong, or several do
     claim = Claim(subject=meant[0].subject, predicate=meant[0].predicate, object=instead[0])
     return _correct(meant, _fact(claim, candidate, scope, now, None))
+
+
+def _wrong(candidate: Candidate, facts: Sequence[Fact], now: datetime) -> list[Change]:
+    """Retractions of facts on a claim's topic whose object a correction names as wrong."""
+    _, wrong = candidate.instead if candidate.corrects and candidate.instead else ("", "")
+    topics = {topic_of(claim.subject, claim.predicate) for claim in candidate.claims if wrong}
+    return [
+        Retract(id=fact.id, at=now, reason=CORRECTED)
+        for fact in facts
+        if fact.topic in topics and fact.is_about(wrong) and _is_open(fact, candidate)
+    ]
+
+
+def _is_open(fact: Fact, candidate: Candidate) -> bool:
+    return fact.known_to is None and fact.valid_to is None and _may_change(candidate, fact)
 
 
 def _named(thing: str) -> Pattern:
@@ -219,6 +239,9 @@ def _claims(
     candidate: Candidate, neighbours: Neighbours, scope: Scope, now: datetime, memory: str | None
 ) -> Iterator[Change]:
     facts = neighbours.facts
+    if wrong := _wrong(candidate, facts, now):
+        facts = after(facts, wrong)
+        yield from wrong
     off = [claim for claim in candidate.claims if claim.off]
     if off:
         changes = _called_off(off, facts, candidate, now)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -274,7 +275,8 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     meaningful = [
         it for it in meaningful if not it.rule.predicate or _believed(it, statement, reading)
     ]
-    meaningful = statement.without_idle(statement.without_called_off(meaningful))
+    meaningful = statement.without_past_plans(statement.without_called_off(meaningful))
+    meaningful = statement.without_idle(meaningful)
     meaningful = _agreed(meaningful, statement)
     if not meaningful:
         return None
@@ -285,9 +287,8 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     text = "" if group in _NO_MEMORIES else sentence.text[first:last].strip(STATEMENT_EDGES)
     named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
-    claims = dict.fromkeys(
-        claim for match in meaningful for claim in _believed(match, statement, reading)
-    )
+    believed = (it for match in meaningful for it in _believed(match, statement, reading))
+    claims = _each_once(believed, statement.said_at)
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
@@ -308,11 +309,22 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     )
 
 
+def _each_once(claims: Iterable[Claim], said_at: datetime) -> list[Claim]:
+    """The claims; of those that differ in when they began alone, the one that names a date."""
+    once: dict[Claim, Claim] = {}
+    for claim in claims:
+        known = once.setdefault(replace(claim, valid_from=None), claim)
+        if known.valid_from == said_at:
+            once[replace(claim, valid_from=None)] = claim
+    return list(once.values())
+
+
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     """The matches; where a rule and the reader differ on one thing, the reader's.
 
     Where they agree, or differ only on whether it is over, the rule's: it knows more of how a
-    thing is called. Of what may be several things both may be right.
+    thing is called; but one that only names a relative or a pet knows nothing of its end. Of what
+    may be several things both may be right.
     """
     by_rules = [match for match in matches if not match.is_marked]
     told = [(match, claims_of(match, statement)) for match in by_rules]
@@ -328,7 +340,11 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             for claim in claims
             if claim.predicate in alike
         ]
-        if any(thing in other or other in thing for _, other, _ in rivals) or any(
+        same = [(it, ends) for it, other, ends in rivals if thing in other or other in thing]
+        over = [it for it, ends in same if it.rule.group == "relation" and not ends]
+        if over and mark.rule.ends:  # "I used to have a cat called Biscuit"
+            dropped += over
+        elif same or any(
             match.rule.predicate not in PLANS and _contains(match, mark) for match in by_rules
         ):
             dropped.append(mark)

@@ -113,6 +113,18 @@ class Statement(NamedTuple):
             or all(distance(span, match.parts.span()) > 0 for span in read)
         ]
 
+    def without_past_plans(self, matches: list[RuleMatch]) -> list[RuleMatch]:
+        """The matches, without plans of a clause that tells what was done: "sind … umgezogen"."""
+        done = [it for it in matches if it.rule.group == "event" and not it.is_marked]
+        read = [it.parts.span() for it in done]
+        return [
+            match
+            for match in matches
+            if match.rule.group != "plan"
+            or match.rule.predicate
+            or not any(distance(span, match.parts.span()) == 0 for span in read)
+        ]
+
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
         if match.is_marked:
