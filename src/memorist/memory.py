@@ -29,6 +29,7 @@ from memorist.records.message import (
     Session,
     SessionSummary,
     Source,
+    given,
     to_messages,
 )
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
@@ -453,8 +454,8 @@ class Memory:
         in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
         A `dry_run` removes nothing and counts what would go.
         """
-        where = _given(agent=agent, session=session)
-        what = _given(message=message, memory=memory, source=source)
+        where = given(agent=agent, session=session)
+        what = given(message=message, memory=memory, source=source)
         if everything == bool(where or what):
             raise InvalidError(
                 "name an agent, session, message or source, or else say everything=True"
@@ -587,7 +588,3 @@ class Memory:
 
 
 _scope = lru_cache(maxsize=1_024)(named_scope)
-
-
-def _given(**arguments: Any) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value is not UNSET}

@@ -36,6 +36,7 @@ from memorist.records.message import (
     Remembered,
     Source,
     TextPart,
+    given,
     least_trusted,
 )
 from memorist.records.scope import Scope, named_scope
@@ -65,6 +66,13 @@ class MemoryPart:
 
     def _said_at(self, moment: datetime | None) -> datetime:
         return self._runtime.clock() if moment is None else check_moment(moment, "said_at")
+
+    def _record(self, kind: type[T], name: str, id: str, user: str) -> T:
+        """The memory or fact with this id; an error with its name where there is none."""
+        for record in self._store.records(self._scope(user), [check_text(id, "id")]):
+            if isinstance(record, kind):
+                return record
+        raise NotFoundError(f"no {name} with this id for this user")
 
     def _keep(self, scope: Scope, candidate: Candidate) -> str:
         """Store a candidate, reconciled with what is there; return the id of what holds it."""
@@ -213,9 +221,7 @@ class Facts(MemoryPart):
             valid_from=now,
             known_from=now,
             memory=None,
-            subject=fact.subject if subject is UNSET else subject,
-            predicate=fact.predicate if predicate is UNSET else predicate,
-            object=fact.object if object is UNSET else object,
+            **given(subject=subject, predicate=predicate, object=object),
         )
         change = Supersede(old_id=id, record=new, at=now, reason="changed outright")
         self._store.apply(scope, [change], by_hand=True)
@@ -224,10 +230,7 @@ class Facts(MemoryPart):
 
     def get(self, id: str, *, user: str) -> Fact:
         """One fact, also one that no longer holds; `NotFoundError` where there is none."""
-        for record in self._store.records(self._scope(user), [check_text(id, "id")]):
-            if isinstance(record, Fact):
-                return record
-        raise NotFoundError("no fact with this id for this user")
+        return self._record(Fact, "fact", id, user)
 
     def list(
         self,
@@ -434,19 +437,14 @@ class Memories(MemoryPart):
             raise InvalidError("this memory has ended; add another one")
         if text is not UNSET and not check_text(text, "text", InvalidError).strip():
             raise InvalidError("a memory needs text")
-        fields: dict[str, Any] = {
-            "text": text,
-            "kind": kind,
-            "category": category,
-            "importance": importance,
-        }
-        given = {name: it for name, it in {**fields, "tags": tags}.items() if it is not UNSET}
+        labels = given(kind=kind, category=category, importance=importance, tags=tags)
+        changed = given(text=text) | labels
         corrected = said_in is not UNSET
         if corrected:
             entry = self._said(said_in, user)
             now, trust = entry.message.created_at, least_trusted((item.source, entry.source))
-            given |= {"sources": (said_in,), "source": trust}
-        new = replace(item, id=new_id(), created_at=now, **given)
+            changed |= {"sources": (said_in,), "source": trust}
+        new = replace(item, id=new_id(), created_at=now, **changed)
         reason = CORRECTED if corrected else EDITED
         change = Supersede(old_id=id, record=new, at=now, reason=reason, alone=not corrected)
         self._store.apply(self._scope(user), [change], by_hand=True)
@@ -466,10 +464,7 @@ class Memories(MemoryPart):
 
     def get(self, id: str, *, user: str) -> MemoryItem:
         """One memory, also one that has ended; `NotFoundError` where there is none."""
-        for record in self._store.records(self._scope(user), [check_text(id, "id")]):
-            if isinstance(record, MemoryItem):
-                return record
-        raise NotFoundError("no memory with this id for this user")
+        return self._record(MemoryItem, "memory", id, user)
 
     def retract(self, id: str, *, user: str, reason: str = "") -> None:
         """Take a memory or a fact back as wrong; it stays visible as once believed."""

@@ -34,6 +34,13 @@ _ACTIONS = ("call_tool", "invoke_agent", "final_response")
 _KEPT_AS_IS = ("name", "tool_call_id", "structured_data", "images", "unfinished")
 _CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
 UNSET: Any = object()  # the default of parameters for which None would be a mistake
+
+
+def given(**arguments: Any) -> dict[str, Any]:
+    """The arguments that are not UNSET."""
+    return {name: value for name, value in arguments.items() if value is not UNSET}
+
+
 Source = Literal["system", "user", "assistant", "tool", "import", "web"]
 """Where a message came from; a memory inherits the least trusted of its sources."""
 _BY_TRUST: tuple[Source, ...] = ("web", "tool", "import", "assistant", "user", "system")
