@@ -7,7 +7,7 @@ that was interrupted goes on when it is run again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Any
@@ -140,10 +140,15 @@ def examine(
             users, counts = archive.contents(file)
         return Report("memorist", "Memorist archive", found=counts, users=Tally(users))
     reader = recognised(source, format)
-    contents = _Contents(Report(reader.name, reader.title))
-    for item in _read(reader, source, on_progress, writing=False):
-        contents.take(item)
-    return contents.finish(source, one_user)
+    report = _counted(reader, _read(reader, source, on_progress, writing=False))
+    for skipped in source.skipped:
+        report.skip(skipped)
+    if one_user and report.users.count > 1:
+        raise InvalidError(
+            f"the export names {report.users.count:,} users, and one was to get everything; "
+            "name no user, so that each keeps what is theirs"
+        )
+    return report
 
 
 def _restore(
@@ -172,39 +177,25 @@ def _read(
     on_progress(Progress(writing, source.bytes_total, source.bytes_total, count))
 
 
-class _Contents:
-    """Counts what is in an export."""
-
-    def __init__(self, report: Report) -> None:
-        self._report, self._started = report, now()
-        self._users: set[str] = set()
-        self._sessions: set[int] = set()
-
-    def take(self, item: Item) -> None:
-        report = self._report
+def _counted(reader: Format, items: Iterable[Item]) -> Report:
+    """How much of each kind is in an export, of how many users, and from when."""
+    report, started = Report(reader.name, reader.title), now()
+    users, sessions = set[str](), set[int]()
+    for item in items:
         if isinstance(item, Skipped):
             report.skip(item)
-            return
+            continue
         report.found[KINDS[type(item)]] += 1
-        if (user := _user_of(item)) and len(self._users) <= MAX_COUNTED:
-            self._users.add(user)
-        if isinstance(item, Turn) and len(self._sessions) <= MAX_COUNTED:
-            self._sessions.add(hash((item.user, item.agent, item.session)))
-        if (at := _moment_of(item)) is not None and at < self._started:
+        if (user := _user_of(item)) and len(users) <= MAX_COUNTED:
+            users.add(user)
+        if isinstance(item, Turn) and len(sessions) <= MAX_COUNTED:
+            sessions.add(hash((item.user, item.agent, item.session)))
+        if (at := _moment_of(item)) is not None and at < started:
             report.first = min(report.first or at, at)
             report.last = max(report.last or at, at)
-
-    def finish(self, source: Source, one_user: bool) -> Report:
-        report, users = self._report, Tally.of(len(self._users), MAX_COUNTED)
-        for item in source.skipped:
-            report.skip(item)
-        report.conversations, report.users = Tally.of(len(self._sessions), MAX_COUNTED), users
-        if one_user and users.count > 1:
-            raise InvalidError(
-                f"the export names {users.count:,} users, and one was to get everything; "
-                "name no user, so that each keeps what is theirs"
-            )
-        return report
+    report.users = Tally.of(len(users), MAX_COUNTED)
+    report.conversations = Tally.of(len(sessions), MAX_COUNTED)
+    return report
 
 
 def _user_of(item: Item) -> str | None:

@@ -98,16 +98,13 @@ def read_document(path: Path) -> FileText:
             raw = file.read(MAX_BYTES + 1)  # not by its reported size, which may be wrong
     except OSError as error:
         raise InvalidError(f"it cannot be read: {error.strerror}") from error
-    if len(raw) > MAX_BYTES:
-        raise InvalidError(f"it has more than the {MAX_BYTES:,} bytes that are read")
-    document = parse_document(raw, path.suffix.lower(), path.stem)
-    if not document.text.strip():
-        raise InvalidError("it holds no text")
-    return document
+    return parse_document(raw, path.suffix.lower(), path.stem)
 
 
 def parse_document(raw: bytes, suffix: str, name: str) -> FileText:
     """The document in the bytes of a file; `name` becomes its title if it has none."""
+    if len(raw) > MAX_BYTES:
+        raise InvalidError(f"it has more than the {MAX_BYTES:,} bytes that are read")
     note = ""
     if suffix == ".pdf":
         title, text = _read_pdf(raw)
@@ -119,6 +116,8 @@ def parse_document(raw: bytes, suffix: str, name: str) -> FileText:
     else:
         text, note = decode(raw)
         title = title_of(text)
+    if not text.strip():
+        raise InvalidError("it holds no text")
     return FileText(" ".join((title or name).split())[:MAX_TITLE], text, note)
 
 

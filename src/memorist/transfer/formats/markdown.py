@@ -29,11 +29,7 @@ def read(source: Source) -> Iterator[Item]:
         with source.open(each) as file:
             raw = file.read(MAX_BYTES + 1)
         try:
-            if len(raw) > MAX_BYTES:
-                raise InvalidError(f"it has more than the {MAX_BYTES:,} bytes that are read")
             read_file = parse_document(raw, path.suffix.lower(), path.stem)
-            if not read_file.text.strip():
-                raise InvalidError("it holds no text")
         except InvalidError as error:
             yield Skipped(each, str(error))
             continue
