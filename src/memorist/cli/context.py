@@ -21,11 +21,7 @@ OTHER_COLUMNS_CHARS = 56  # what the rest of the table needs beside the bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
 INDENT = "  "
 MIN_LINE_CHARS = 10
-UNITS = {
-    "history": ("message", "messages"),
-    "memories": ("memory", "memories"),
-    "articles": ("article", "articles"),
-}
+UNITS = {"history": "messages", "memories": "memories", "articles": "articles"}
 COLOURS = {"system": "magenta", "user": "cyan", "assistant": "green", "tool": "yellow"}
 DEFAULT = Window()
 
@@ -169,9 +165,8 @@ def _table(receipt: Receipt, hints: Mapping[str, str]) -> Table:
 
 def _about(part: Part) -> str:
     """How much is in a part, and how much is not and why."""
-    singular, plural = UNITS.get(part.name, ("", ""))
-    unit = singular if len(part.ids) == 1 else plural
-    inside = f"{len(part.ids):,} {unit}" if unit and part.ids else ""
+    unit = UNITS.get(part.name)
+    inside = render.counted(len(part.ids), unit) if unit and part.ids else ""
     outside = f"{part.cut:,} {'' if unit else 'characters '}left out" if part.cut else ""
     why = ": ".join(filter(None, (outside, part.why)))
     return ", ".join(filter(None, (inside, why)))

@@ -55,12 +55,8 @@ def _memory_text(item: MemoryItem) -> Text:
 def facts(
     user: opt.User = None,
     agent: opt.Agent = None,
-    valid: datetime | None = typer.Option(
-        None, metavar=opt.DAY, parser=opt.moment, help="What was true then. Default: now."
-    ),
-    known: datetime | None = typer.Option(
-        None, metavar=opt.DAY, parser=opt.moment, help="By what was known then. Default: now."
-    ),
+    valid: Annotated[datetime | None, opt.moment("What was true then. Default: now.")] = None,
+    known: Annotated[datetime | None, opt.moment("By what was known then. Default: now.")] = None,
     all_: bool = typer.Option(False, "--all", help="Also what is no longer true."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
@@ -122,14 +118,9 @@ def maintain(
     """Tidy memories by policy, and by the retention rule of the options. Messages stay."""
     if user is not None and everyone:
         raise typer.BadParameter("give --user or --everyone, not both")
-    options = {
-        "category": category,
-        "max_age": None if max_age is None else timedelta(days=max_age),
-        "max_count": max_count,
-        "min_importance": min_importance,
-        "half_life": None if half_life is None else timedelta(days=half_life),
-    }
-    rule: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    rule = opt.given(category=category, max_count=max_count, min_importance=min_importance)
+    days = opt.given(max_age=max_age, half_life=half_life)
+    rule |= {name: timedelta(days=count) for name, count in days.items()}
     extraction = Extraction(retention=(Retention(**rule),) if rule else ())
     command = "maintain with a retention rule" if rule else ""
     with opt.open_memory(db, user, extraction=extraction, local_command=command) as (memory, user):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -57,12 +57,8 @@ def recall(
     ),
     kind: str | None = typer.Option(None, help="Only: message, memory, fact, note or article."),
     role: str | None = typer.Option(None, help="Only what user, assistant, tool or system said."),
-    after: datetime | None = typer.Option(
-        None, metavar=opt.DAY, parser=opt.moment, help="Only what was said at or after."
-    ),
-    before: datetime | None = typer.Option(
-        None, metavar=opt.DAY, parser=opt.moment, help="Only what was said at or before."
-    ),
+    after: Annotated[datetime | None, opt.moment("Only what was said at or after.")] = None,
+    before: Annotated[datetime | None, opt.moment("Only what was said at or before.")] = None,
     deadline: opt.Deadline = 5_000,
     explain: bool = typer.Option(False, "--explain", "-x", help="Show what made up each score."),
     db: opt.Database = None,
@@ -194,14 +190,8 @@ def forget(
     as_json: opt.AsJson = False,
 ) -> None:
     """Remove messages and everything derived from them, or one memory, for good."""
-    options = {
-        "agent": agent,
-        "session": session,
-        "message": message,
-        "memory": memory_id,
-        "source": source,
-    }
-    named: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    named = opt.given(agent=agent, session=session, message=message, memory=memory_id)
+    named |= opt.given(source=source)
     if everything == bool(named):
         raise InvalidError(
             "name an agent, session, message, memory or source, or else say --everything"

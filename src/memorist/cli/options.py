@@ -78,12 +78,21 @@ LibraryName = Annotated[
 Deadline = Annotated[float, typer.Option("--deadline", min=1, help="Milliseconds for the search.")]
 
 
-def moment(text: str) -> datetime:
-    """A moment as it is typed: a day, or a day and a time, here where no zone is named."""
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(f"write a day as {DAY}, or a time as {DAY}T09:30") from None
+def moment(help: str) -> Any:
+    """An option that is a day, or a day and a time, here where no zone is named."""
+
+    def read(text: str) -> datetime:
+        try:
+            return datetime.fromisoformat(text).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise typer.BadParameter(f"write a day as {DAY}, or a time as {DAY}T09:30") from None
+
+    return typer.Option(metavar=DAY, parser=read, help=help)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 @contextmanager
