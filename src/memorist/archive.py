@@ -32,6 +32,7 @@ from memorist.records.archive import (
     type_of,
 )
 from memorist.records.scope import ROOMS, Scope, shared_scope
+from memorist.records.values import refuse_constant
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
 
@@ -184,16 +185,12 @@ def _check_head(data: Mapping[str, Any]) -> None:
 
 def _object(line: bytes) -> Any:
     try:
-        data = json.loads(line, parse_constant=_refuse)
+        data = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
         raise RecordError("this is not a JSON object")
     return data
-
-
-def _refuse(_: str) -> None:
-    raise ValueError
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:

@@ -100,9 +100,8 @@ def context_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if "deadline_ms" in body:
         body["deadline_ms"] = deadline_json(body["deadline_ms"])
     body |= library_json(body.pop("library", None))
-    body |= window_json(body.pop("window", None)) | {
-        name: value for name in ("max_tokens",) if (value := body.pop(name, None)) is not None
-    }
+    window, max_tokens = window_json(body.pop("window", None)), body.pop("max_tokens", None)
+    body |= window if max_tokens is None else {**window, "max_tokens": max_tokens}
     body["tools"] = [dict(tool) for tool in body.pop("tools", ())] or UNSET
     if body.get("system") is None:
         body["system"] = UNSET

@@ -107,13 +107,9 @@ def list_known(box: Toolbox, words: About = None, limit: Most = 20) -> str:
     check_count(limit, MOST_LISTED, "limit")
     check_length(words, LONGEST_QUESTION, "words")
     box.memory.jobs.catch_up(CATCH_UP_S)
-    user, agent = box.user_id, box.agent
-    items = box.memory.memories.list(
-        user=user, agent=agent, text=words, newest_first=True, limit=limit
-    )
-    facts = box.memory.facts.list(
-        user=user, agent=agent, text=words, newest_first=True, limit=limit
-    )
+    newest: Any = {"text": words, "newest_first": True, "limit": limit}
+    items = box.memory.memories.list(user=box.user_id, agent=box.agent, **newest)
+    facts = box.memory.facts.list(user=box.user_id, agent=box.agent, **newest)
     listed = {item.id for item in items}
     rest = [fact for fact in facts if fact.memory not in listed]
     known = [Known.of(item) for item in items] + [Known.of(fact) for fact in rest]

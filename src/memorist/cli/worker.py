@@ -5,6 +5,7 @@ import logging
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -18,8 +19,7 @@ from memorist.errors import MemoristError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.memory import Memory
 from memorist.namespaces import Jobs
-from memorist.providers.chat_model import open_model
-from memorist.runtime import open_embedder, open_runners, open_store, work
+from memorist.runtime import open_embedder, open_extraction, open_runners, open_store, work
 
 REPORT_SECONDS = 5.0  # between two lines about the queue
 
@@ -45,12 +45,8 @@ def worker(
     """
     settings = Settings.from_environment()
     url = database_url(db, settings, "worker")
-    model = None
-    if settings.model:
-        model = open_model(settings.model, settings.model_url, settings.model_key)
-    extraction = Extraction(
-        model=model, calls_per_hour=calls_per_hour, tokens_per_hour=tokens_per_hour
-    )
+    extraction = open_extraction(settings)
+    extraction = replace(extraction, calls_per_hour=calls_per_hour, tokens_per_hour=tokens_per_hour)
     store = open_store(url, settings.durability)
     embedder = open_embedder(settings.embedder)
     runners = open_runners(store, extraction, embedder)

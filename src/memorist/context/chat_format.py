@@ -12,6 +12,7 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import ImageError
 from memorist.providers.images import ReadImage
 from memorist.records.message import LogEntry, Message, readable
+from memorist.records.values import refuse_constant
 
 ChatMessage = dict[str, Any]
 
@@ -202,12 +203,8 @@ def _anthropic_call(call: ChatMessage, ids: Mapping[str, str]) -> dict[str, Any]
     inner = call.get("function") or call.get("custom") or {}
     arguments = inner.get("arguments", inner.get("input", ""))
     with contextlib.suppress(ValueError, RecursionError):
-        arguments = json.loads(arguments, parse_constant=_refuse)
+        arguments = json.loads(arguments, parse_constant=refuse_constant)
     if not isinstance(arguments, dict):
         arguments = {"input": arguments} if arguments else {}
     name = inner.get("name", "")
     return {"type": "tool_use", "id": ids[call["id"]], "name": name, "input": arguments}
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")

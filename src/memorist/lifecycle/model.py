@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 from memorist import metrics
 from memorist.errors import BadAnswerError, ProviderError, RecordError
@@ -21,7 +21,7 @@ from memorist.lifecycle.settings import Extraction
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import LogEntry, is_trusted, least_trusted
-from memorist.records.values import UNSEEN, check_text, fold, json_line, shorten
+from memorist.records.values import UNSEEN, check_text, fold, json_line, refuse_constant, shorten
 from memorist.store.base import Store
 
 MAX_KNOWN = 20
@@ -273,19 +273,15 @@ def _objects(text: str) -> Iterator[Any]:
     """The JSON in an answer: all of it, in code fences, or after other text; the last one first."""
     for part in [text, *reversed(_FENCED.findall(text))]:
         try:
-            yield json.loads(part, parse_constant=_reject_constant)
+            yield json.loads(part, parse_constant=refuse_constant)
         except (ValueError, RecursionError):
             continue
-    decoder = json.JSONDecoder(parse_constant=_reject_constant)
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
     for start in [match.start() for match in _START.finditer(text)][: -_MOST_STARTS - 1 : -1]:
         try:
             yield decoder.raw_decode(text, start)[0]
         except (ValueError, RecursionError):
             continue
-
-
-def _reject_constant(_: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are not JSON")
 
 
 def _candidate(memory: Mapping[str, Any], messages: Sequence[LogEntry]) -> Candidate | None:

@@ -290,6 +290,11 @@ class Tally:
         return cls(min(counted, most), counted > most)
 
 
+def refuse_constant(name: str) -> None:
+    """For `parse_constant` of `json`, which reads NaN and Infinity by itself."""
+    raise ValueError(f"{name} is not JSON")
+
+
 def dump_json(value: Any) -> str:
     """JSON as it is stored: compact, in the order of its keys, not escaped."""
     return _COMPACT.encode(value)
