@@ -134,3 +134,10 @@ def example_response(kind: Any, example: Any = None) -> dict[str, Any]:
     value = TypeAdapter(type(example)).dump_python(example, mode="json")
     value = {"items": [value], "next": None} if is_page else value
     return {"content": {"application/json": {"example": value}}}
+
+
+def stream_response(description: str, example: Any, events: bytes) -> dict[str, Any]:
+    """The response of a route that answers with events, or with one object like the example."""
+    content = example_response(type(example), example)["content"]
+    content["text/event-stream"] = {"example": events.decode()}
+    return {"description": description, "content": content}

@@ -24,7 +24,7 @@ from memorist.records.query import MIN_SCORE
 from memorist.records.values import Tally
 from memorist.server.chat import ChatRuntime
 from memorist.server.http import schemas
-from memorist.server.http.openapi import AT, MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
+from memorist.server.http.openapi import AT, MEMORY_ID, MESSAGE_ID, SESSION_ID, stream_response
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.chat import STREAM_HEADERS, Accept, event, wants_json, with_pings
 from memorist.server.http.routes.messages import Patience
@@ -169,13 +169,11 @@ class EventPolls:
         return ""
 
 
-_RESPONSE: dict[str, Any] = {
-    "description": "Events: message, memory, fact and job, as they come.",
-    "content": {
-        **example_response(Events, _EVENTS)["content"],
-        "text/event-stream": {"example": event("memory", {"id": MEMORY_ID}, "12.7").decode()},
-    },
-}
+_RESPONSE = stream_response(
+    "Events: message, memory, fact and job, as they come.",
+    _EVENTS,
+    event("memory", {"id": MEMORY_ID}, "12.7"),
+)
 
 
 @operation("events", response_model=Events, responses={200: _RESPONSE})

@@ -16,7 +16,7 @@ The response is a stream of server-sent events, or one JSON object where only th
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ from memorist.memory import Memory
 from memorist.records.activity import RecalledId, TurnReceipt
 from memorist.records.query import Recall
 from memorist.server.chat import ChatQuestion, ChatRuntime, ReplyState, best_of, chat_question
-from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
+from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, stream_response
 from memorist.server.http.problems import on_error
 from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
 from memorist.server.http.routing import Caller, operation
@@ -49,7 +49,7 @@ NO_MODEL = (
 )
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 LISTEN_S = 0.5  # between two looks whether the client is there
-ChatEvent = tuple[str, Any]
+NamedEvent = tuple[str, Any]
 """The name of a server-sent event, and its data."""
 
 
@@ -116,13 +116,11 @@ _SESSION = ChatSession(session_id=SESSION_ID, confirmed=True)
 _DONE = ChatDone(session_id=SESSION_ID, message_id=MEMORY_ID, asked_id=MESSAGE_ID)
 _WHOLE = ChatAnswer(**{**dict(_SESSION), **dict(_DONE)}, message="In Berlin.")
 _EVENTS = (("session", _SESSION), ("token", {"text": "In Berlin."}), ("done", _DONE))
-_RESPONSE: dict[str, Any] = {
-    "description": "Events: session, memory, token …, receipt, then done or error.",
-    "content": {
-        **example_response(ChatAnswer, _WHOLE)["content"],
-        "text/event-stream": {"example": b"".join(event(*it) for it in _EVENTS).decode()},
-    },
-}
+_RESPONSE = stream_response(
+    "Events: session, memory, token …, receipt, then done or error.",
+    _WHOLE,
+    b"".join(event(*it) for it in _EVENTS),
+)
 
 
 @operation("chat", response_model=ChatAnswer, responses={200: _RESPONSE})
@@ -141,8 +139,7 @@ async def chat(ask: ChatAsk, request: Request, caller: Caller, accept: Accept = 
     turn = _ChatTurn(runtime, caller.memory, question, request)
     events = turn.events(question.chat.id == ask.session_id, reply)
     if not wants_json(accept):
-        stream = with_pings(turn.wire(events), runtime.settings.heartbeat_s)
-        return EventSourceResponse(stream, headers=STREAM_HEADERS)
+        return event_response(events, turn.problem, runtime.settings.heartbeat_s)
     try:
         whole = await _unless_gone(request, _whole(events))
         return Response(whole, media_type="application/json")
@@ -159,7 +156,7 @@ class _ChatTurn:
     question: ChatQuestion
     request: Request
 
-    async def events(self, confirmed: bool, reply: ReplyState) -> AsyncGenerator[ChatEvent, None]:
+    async def events(self, confirmed: bool, reply: ReplyState) -> AsyncGenerator[NamedEvent, None]:
         """The answer as it comes; the earlier one, if there is; without a model, its context."""
         yield "session", ChatSession(session_id=self.question.chat.id, confirmed=confirmed)
         if reply.answer is not None:
@@ -186,7 +183,7 @@ class _ChatTurn:
                         await in_thread(self._keep, recall, data, agent_event.message_id)
                     yield name, data
 
-    def _translated(self, agent_event: Any) -> list[ChatEvent]:
+    def _translated(self, agent_event: Any) -> list[NamedEvent]:
         from memorist.agents import react
 
         match agent_event:
@@ -230,15 +227,6 @@ class _ChatTurn:
             session_id=it.chat.id, message_id=message_id, asked_id=it.id, warnings=list(warnings)
         )
 
-    async def wire(self, events: AsyncGenerator[ChatEvent, None]) -> AsyncGenerator[bytes, None]:
-        """The events as bytes; an error is the last of them."""
-        try:
-            async with aclosing(events):
-                async for name, data in events:
-                    yield event(name, data)
-        except MemoristError as error:
-            yield b"event: error\ndata: " + bytes((await self.problem(error)).body) + b"\n\n"
-
     async def problem(self, error: MemoristError) -> Response:
         """An error, with the ids by which the question can be asked again, if it is stored."""
         question, ids = self.question, {}
@@ -261,7 +249,7 @@ async def _unless_gone(request: Request, answer: Coroutine[Any, Any, bytes]) -> 
         work.cancel()
 
 
-async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
+async def _whole(events: AsyncGenerator[NamedEvent, None]) -> bytes:
     """All events of a turn as one JSON object."""
     fields: dict[str, Any] = {}
     tokens, tools = list[str](), list[ChatTool]()
@@ -280,6 +268,24 @@ async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
             fields[name] = data
     message = "".join(tokens) if "notice" not in fields else None
     return ChatAnswer(**fields, message=message, tool_results=tools).model_dump_json().encode()
+
+
+def event_response(
+    events: AsyncGenerator[NamedEvent, None],
+    problem: Callable[[MemoristError], Awaitable[Response]],
+    ping_s: float,
+) -> EventSourceResponse:
+    """A stream of events; an error is the last of them, as the body of its problem."""
+
+    async def wire() -> AsyncGenerator[bytes, None]:
+        try:
+            async with aclosing(events):
+                async for name, data in events:
+                    yield event(name, data)
+        except MemoristError as error:
+            yield b"event: error\ndata: " + bytes((await problem(error)).body) + b"\n\n"
+
+    return EventSourceResponse(with_pings(wire(), ping_s), headers=STREAM_HEADERS)
 
 
 async def with_pings(events: AsyncGenerator[bytes, None], ping_s: float) -> AsyncIterator[bytes]:

@@ -13,24 +13,23 @@ import re
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fastapi.sse import EventSourceResponse
 from pydantic import Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from memorist.aio import in_thread
-from memorist.errors import MemoristError
 from memorist.records.archive import RestoreReport
 from memorist.records.values import Tally
 from memorist.server.http import schemas
-from memorist.server.http.openapi import AT, example_response
+from memorist.server.http.openapi import AT, stream_response
 from memorist.server.http.problems import on_error
-from memorist.server.http.routes.chat import STREAM_HEADERS, Accept, event, wants_json, with_pings
+from memorist.server.http.routes.chat import Accept, NamedEvent, event, event_response, wants_json
 from memorist.server.http.routing import Caller, Url, operation
 from memorist.transfer.importing import Progress, Report, run_import
 from memorist.transfer.items import Skipped
@@ -74,10 +73,9 @@ _RESTORED = RestoreReport(users=1, added={"message": 12})
 
 def _response_to(report: Any) -> dict[str, Any]:
     """The response of a work on a file."""
-    progress = event("progress", {"doing": "writing", "done": 1, "total": 2})
-    example = {"example": (progress + event("report", report)).decode()}
-    content = example_response(type(report), report)["content"] | {"text/event-stream": example}
-    return {"description": "Events: progress …, then report or error.", "content": content}
+    events = event("progress", {"doing": "writing", "done": 1, "total": 2})
+    events += event("report", report)
+    return stream_response("Events: progress …, then report or error.", report, events)
 
 
 @operation(
@@ -180,8 +178,7 @@ async def _worked(request: Request, filename: str, work: Work, accept: str) -> R
         raise
     events = events_of(folder, path, work)
     if not wants_json(accept):
-        stream = with_pings(_wire(events, request), PING_S)
-        return EventSourceResponse(stream, headers=STREAM_HEADERS)
+        return event_response(events, partial(on_error, request), PING_S)
     report = [data async for _, data in events][-1]
     return Response(TypeAdapter(type(report)).dump_json(report), media_type="application/json")
 
@@ -192,7 +189,7 @@ class _GoneError(Exception):
 
 async def events_of(
     folder: TemporaryDirectory[str], path: Path, work: Work
-) -> AsyncGenerator[tuple[str, Any], None]:
+) -> AsyncGenerator[NamedEvent, None]:
     """What a work in a thread tells, and its report; the folder goes when it ends."""
     loop, gone = asyncio.get_running_loop(), threading.Event()
     news: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -221,16 +218,3 @@ async def events_of(
     finally:
         gone.set()
         task.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody else asks
-
-
-async def _wire(
-    events: AsyncGenerator[tuple[str, Any], None], request: Request
-) -> AsyncGenerator[bytes, None]:
-    """The events as bytes; an error is the last of them."""
-    try:
-        async for name, data in events:
-            yield event(name, data)
-    except MemoristError as error:
-        yield b"event: error\ndata: " + bytes((await on_error(request, error)).body) + b"\n\n"
-    finally:
-        await events.aclose()
