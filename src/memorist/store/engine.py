@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from memorist.errors import SchemaError, StoreBusyError
 from memorist.records.message import Message
@@ -19,7 +19,7 @@ from memorist.store.rows import SQL, Row
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
-    from memorist.store.vectors import Vector, VectorIndexCache
+    from memorist.store.vectors import Hits, Vector, VectorIndexCache
 
 T = TypeVar("T")
 # What a list of each state is made of: what is not over, what is, and None for what is `beside`:
@@ -28,6 +28,29 @@ STATES: dict[str, dict[str, tuple[str | None, ...]]] = {
     "items": {"current": ("0",), "over": ("1", None), "all": ("0", "1")},
     "facts": {"current": ("0", None), "all": ("0", "1")},
 }
+
+
+def always() -> bool:
+    """A condition that is met."""
+    return True
+
+
+class ViewWords(NamedTuple):
+    """The words that memories or facts must hold, and the order in which these are wanted."""
+
+    owner: str
+    kind: str
+    words: Sequence[str]  # stems
+    last: Sequence[str]  # the forms of the last word: how it begins, then stems
+    newest_first: bool
+
+
+class VectorQuery(NamedTuple):
+    """A vector to search for, among those of an owner by an embedder."""
+
+    owner: str
+    embedder: str
+    vector: Sequence[float]
 
 
 class Db(Protocol):
@@ -96,21 +119,10 @@ class Db(Protocol):
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
         """The passages of the newest memories with each stem that any has, at most so many."""
 
-    def matches(
-        self,
-        owner: str,
-        kind: str,
-        words: Sequence[str],
-        last: Sequence[str],
-        most: int,
-        *,
-        past: int,
-        newest_first: bool,
-    ) -> Sequence[int]:
-        """The passages of memories or facts that hold all these stems, and the last word.
+    def matches(self, wanted: ViewWords, most: int, past: int) -> Sequence[int]:
+        """The passages of memories or facts that hold the words: those past one, in order.
 
-        Of that, the first form is the beginning, and each of the others is a stem. They are those
-        past a passage, in order; the newest have the lowest ids.
+        The newest have the lowest ids.
         """
 
     def count_records(self, owner: str) -> int:
@@ -128,14 +140,8 @@ class Db(Protocol):
         """
 
     def nearest(
-        self,
-        owner: str,
-        embedder: str,
-        vector: Sequence[float],
-        limit: int,
-        allowed: Ids | None,
-        fits: Callable[[], bool] = lambda: True,
-    ) -> list[tuple[int, float]]:
+        self, query: VectorQuery, limit: int, allowed: Ids | None, fits: Callable[[], bool] = always
+    ) -> Hits:
         """The passages whose vectors are nearest, with their cosines, best first.
 
         `fits` is asked before any is measured, and says whether there are vectors.

@@ -18,7 +18,7 @@ from memorist.records.message import Job, Source, is_trusted
 from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term, many
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
-from memorist.store.engine import Db
+from memorist.store.engine import Db, VectorQuery
 from memorist.store.jobs import LATER, advance
 from memorist.store.rows import END, Row
 from memorist.store.views import naming, naming_values
@@ -106,6 +106,7 @@ def match_vector(
     if limit <= 0:
         return []
     rows = db.later("dimensions", owner=scope.owner, embedder=embedder)
+    wanted = VectorQuery(scope.owner, embedder, vector)
 
     def fits() -> bool:
         dimensions = next((int(length) for (length,) in rows()), 0)
@@ -114,7 +115,7 @@ def match_vector(
         return dimensions > 0
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
-        near = db.nearest(scope.owner, embedder, vector, limit, allowed, fits)
+        near = db.nearest(wanted, limit, allowed, fits)
         return many(Found, ((*pair, 0.0, 0.0) for pair in near))
 
     return _within(db, scope, filters, find, limit)
@@ -274,7 +275,8 @@ def earlier_statements(
         return {}  # of another length: they will be refused
     likeness: dict[int, dict[int, float]] = {}
     for id_, row, among in zip(new, rows, rows @ rows.T, strict=True):
-        near = db.nearest(owner, embedder, row.tolist(), NEAREST, None) if length else ()
+        wanted = VectorQuery(owner, embedder, row.tolist())
+        near = db.nearest(wanted, NEAREST, None) if length else ()
         likeness[id_] = dict(zip(new, among.tolist(), strict=True)) | dict(near)
     stored = set().union(*likeness.values()) - new.keys()
     known = new | _statements(db, scope, sorted(stored))

@@ -32,9 +32,9 @@ from memorist.records.memories import (
 from memorist.records.message import Job
 from memorist.records.query import Update
 from memorist.records.scope import Scope
-from memorist.records.values import Tally, check_each, fold, from_micros, to_micros
+from memorist.records.values import Count, Place, Tally, check_each, fold, from_micros, to_micros
 from memorist.store.activity import note
-from memorist.store.engine import Db
+from memorist.store.engine import Db, ViewWords
 from memorist.store.indexing import index_view
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
@@ -148,7 +148,8 @@ def items(
     named["now"] = db.now
     if (terms := _terms(text)) is not None:
         named |= dated_page(limit, None, **places)
-        rows = _found(db, "memory", terms, after, newest_first, max_bytes, **named)
+        wanted = ViewWords(scope.owner, "memory", *terms, newest_first)
+        rows = _found(db, wanted, after, max_bytes, **named)
     else:
         rows = db.page(f"newest_{query}" if newest_first else query, max_bytes, **named)
     return _records(db, scope, ITEM, [row for _, *row in rows])
@@ -160,34 +161,24 @@ def _terms(text: str | None) -> tuple[list[str], list[str]] | None:
     return (words, last) if words or last else None
 
 
-def _found(
-    db: Db,
-    listed: str,
-    terms: tuple[list[str], list[str]],
-    after: tuple[datetime, str] | None,
-    newest_first: bool,
-    max_bytes: int | None,
-    **named: Any,
-) -> list[Row]:
+def _found(db: Db, wanted: ViewWords, after: Place, max_bytes: Count, **named: Any) -> list[Row]:
     """A page of the records that hold all words of a text, of which the last may go on.
 
     They come in the order of their passages, so that each page is read where the last one ended.
     """
-    owner, limit, named["limit"] = named["owner"], named["limit"], END
+    newest_first, limit, named["limit"] = wanted.newest_first, named["limit"], END
     place = -END if newest_first else 0
     if after is not None:
-        ids = [id_ for _, id_ in db.rows("passages_of_view", owner=owner, id=after[1])]
+        ids = [id_ for _, id_ in db.rows("passages_of_view", owner=wanted.owner, id=after[1])]
         if not ids:
             raise InvalidError("what the search was to go on after is gone; begin it again")
         place = max(ids) if newest_first else min(ids)
     rows: dict[str, Row] = {}
     portion = min(limit, PORTION)
-    query = "items_found" if listed == "memory" else "facts_found"
+    query = "items_found" if wanted.kind == "memory" else "facts_found"
     query = f"newest_{query}" if newest_first else query
     while len(rows) < limit:
-        ids = list(
-            db.matches(owner, listed, *terms, portion, past=place, newest_first=newest_first)
-        )
+        ids = list(db.matches(wanted, portion, place))
         for row in db.page(query, max_bytes, **named, found=ids) if ids else ():
             rows.setdefault(row[1], row)  # a record may have several passages
         if len(ids) < portion or (rows and max_bytes is not None):
@@ -285,7 +276,8 @@ def facts(
         named |= dated_page(limit, None, newest_first=newest_first)
         named |= {"any_subject": int(not subjects or bool(topics)), "any_topic": int(not topics)}
         named |= {"subjects": subjects, "topics": topics}
-        found = _found(db, "fact", terms, after, newest_first, max_bytes, **named)
+        wanted = ViewWords(scope.owner, "fact", *terms, newest_first)
+        found = _found(db, wanted, after, max_bytes, **named)
         return _records(db, scope, FACT, [row for _, *row in found])
     query = f"newest_{query}" if newest_first else query
     max_bytes = max_bytes if len(each) == 1 else None  # or one name's would end before another's

@@ -19,7 +19,7 @@ from memorist.records.message import Message
 from memorist.records.query import Passage, Term
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros
-from memorist.store.engine import AnswerLostError, Db, load_queries
+from memorist.store.engine import AnswerLostError, Db, VectorQuery, ViewWords, always, load_queries
 from memorist.store.postgres.connection import (
     PackedIntegers,
     Reals,
@@ -242,17 +242,8 @@ class PostgresDb(Db):
         sent_places = [found.get(number, b"") for number in range(1, len(words) + 1)]
         return [None if places is None else _passages(places) for places in sent_places]
 
-    def matches(
-        self,
-        owner: str,
-        kind: str,
-        words: Sequence[str],
-        last: Sequence[str],
-        most: int,
-        *,
-        past: int,
-        newest_first: bool,
-    ) -> Sequence[int]:
+    def matches(self, wanted: ViewWords, most: int, past: int) -> Sequence[int]:
+        owner, kind, words, last, newest_first = wanted
         import numpy as np
 
         forms = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
@@ -314,15 +305,10 @@ class PostgresDb(Db):
         ]
 
     def nearest(
-        self,
-        owner: str,
-        embedder: str,
-        vector: Sequence[float],
-        limit: int,
-        allowed: Ids | None,
-        fits: Callable[[], bool] = lambda: True,
+        self, query: VectorQuery, limit: int, allowed: Ids | None, fits: Callable[[], bool] = always
     ) -> Hits:
-        measure = functools.partial(self._measure, owner, embedder, vector)
+        owner, embedder, vector = query
+        measure = functools.partial(self._measure, query)
         few = allowed.tolist() if allowed is not None and len(allowed) <= MEASURED else None
         place = owner, embedder, len(vector)
         index = self._indexes().find(place) if few is None else None
@@ -361,21 +347,15 @@ class PostgresDb(Db):
                 if len(rows) < CODED_ROWS:
                     return bool(rows)
 
-    def _measure(
-        self,
-        owner: str,
-        embedder: str,
-        vector: Sequence[float],
-        limit: int,
-        passages: list[int] | None = None,
-    ) -> Hits:
+    def _measure(self, query: VectorQuery, limit: int, passages: list[int] | None = None) -> Hits:
         """The nearest by their vectors: of these passages, or of all where there are no codes."""
+        owner, embedder, vector = query
         named: dict[str, Any] = {"owner": owner, "embedder": embedder}
         if passages is not None:
             named["passages"] = passages
         if self._has_pgvector:
-            query = "nearest" if passages is None else "nearest_of"
-            return self._binary(query, **named, vector=Reals(vector), limit=limit)
+            sql = "nearest" if passages is None else "nearest_of"
+            return self._binary(sql, **named, vector=Reals(vector), limit=limit)
         from memorist.store.vectors import cosines
 
         sent = self._binary("vectors" if passages is None else "vectors_of", **named)

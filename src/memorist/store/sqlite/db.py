@@ -22,13 +22,13 @@ from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Passage, Term, many
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
-from memorist.store.engine import Db, load_queries
+from memorist.store.engine import Db, VectorQuery, ViewWords, always, load_queries
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
     from memorist.store.indexing import Piece
-    from memorist.store.vectors import Vector, VectorIndexCache
+    from memorist.store.vectors import Hits, Vector, VectorIndexCache
 
 T = TypeVar("T")
 APPLICATION_ID = 0x6D656D6F  # "memo": tells our files from those of other programs
@@ -241,17 +241,8 @@ class SqliteDb(Db):
         many = self._read("documents_with", owner, [word for word in chosen if word not in few])
         return {word: few[word] if word in few else many[word] for word in chosen}
 
-    def matches(
-        self,
-        owner: str,
-        kind: str,
-        words: Sequence[str],
-        last: Sequence[str],
-        most: int,
-        *,
-        past: int,
-        newest_first: bool,
-    ) -> Sequence[int]:
+    def matches(self, wanted: ViewWords, most: int, past: int) -> Sequence[int]:
+        owner, kind, words, last, newest_first = wanted
         begun, whole = f"{MARK}{kind[0]}", f"{MARK}{kind[0]}0"
         ends = [f'"{spelled(owner, word)}{whole}"' for word in last[1:]]
         if last and len(last[0]) > LONGEST_START:  # few begin so
@@ -296,18 +287,13 @@ class SqliteDb(Db):
         return many(Passage, json.loads(joined))
 
     def nearest(
-        self,
-        owner: str,
-        embedder: str,
-        vector: Sequence[float],
-        limit: int,
-        allowed: Ids | None,
-        fits: Callable[[], bool] = lambda: True,
-    ) -> list[tuple[int, float]]:
+        self, query: VectorQuery, limit: int, allowed: Ids | None, fits: Callable[[], bool] = always
+    ) -> Hits:
         from memorist.store import vectors
 
         if not fits():
             return []
+        owner, embedder, vector = query
         key: dict[str, Any] = {"owner": owner, "embedder": embedder}
         place = owner, embedder, len(vector)
         index = self._indexes().find(place)
@@ -320,7 +306,7 @@ class SqliteDb(Db):
                 while rows := self.rows(since, **key, last=index.last):
                     index.add(rows)
 
-        def existing(hits: vectors.Hits) -> vectors.Hits:
+        def existing(hits: Hits) -> Hits:
             passages = [passage for passage, _ in hits]
             if not index.coded:
                 gone = set(self.ids("missing_vectors", **key, passages=passages).tolist())
