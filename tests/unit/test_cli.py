@@ -230,7 +230,7 @@ def test_the_environment_names_database_user_tenant_and_agent(tmp_path: Path) ->
 
 MARKUP = "[bold]not bold[/bold] [link=http://x]y[/link] [/] [red :smile: \\[x]"
 LONG_WORD = "https://example.org/" + "x" * 300
-STEERING = "title \x1b]0;pwned\x07 clear \x1b[2J eight-bit \x9b31m back\x08\x08 end"
+STEERING = "title \x1b]0;pwned\x07 clear \x1b[2J eight-bit \x9b31m back\x08\x08 \u202eend"
 
 
 @pytest.fixture(scope="module", params=["history", "recall"])
@@ -254,7 +254,7 @@ def test_a_long_word_is_shown_whole(shown: str) -> None:
 
 
 def test_what_was_said_cannot_steer_the_terminal(shown: str) -> None:
-    assert not {"\x1b", "\x07", "\x08", "\x9b"} & set(shown)
+    assert not {"\x1b", "\x07", "\x08", "\x9b", "\u202e"} & set(shown)
     assert "end" in shown
 
 

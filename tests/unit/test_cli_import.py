@@ -61,3 +61,11 @@ def test_what_cannot_be_imported_is_one_line_and_exit_code_1(run: Run, log: Path
     log.write_text("hello")
     assert b"log.jsonl is in no format that is known" in run("import", "log.jsonl").stderr
     assert not json.loads(worked(run("history", "--json", "--user", "bob")))
+
+
+def test_an_archive_that_cannot_be_written_is_one_line_and_exit_code_1(run: Run) -> None:
+    worked(run("remember", "I moved to Berlin."))
+    refused = run("export", "nowhere/me.memorist.gz")
+    assert refused.returncode == 1
+    [line] = refused.stderr.decode().splitlines()
+    assert line.endswith("No such file or directory")

@@ -427,3 +427,10 @@ def test_a_language_without_rules_is_said_once(caplog: pytest.LogCaptureFixture)
     assert [record.message for record in caplog.records if "'ko'" in record.message] == [
         "no rules for the language 'ko': what is said in it is found, but makes no memories"
     ]
+
+
+def test_what_is_not_seen_is_in_no_memory() -> None:
+    [candidate] = extract(Message("user", "I live in Ber\u200blin\u202e.", name="Ann\nBee"))
+    assert candidate.text == "I live in Berlin."
+    assert {claim.subject for claim in candidate.claims} == {"Ann Bee"}
+    assert candidate.claims[0].object == "Berlin"

@@ -146,6 +146,10 @@ def main() -> None:
     except MemoristError as error:
         errors.print(Text.assemble((type(error).__name__, "red"), f": {error}"), soft_wrap=True)
         sys.exit(NOT_FOUND if isinstance(error, NotFoundError) else FAILED)
+    except OSError as error:  # a folder that is not there, a full disk
+        where = f"{error.filename}: " if error.filename else ""
+        errors.print(Text(f"{where}{error.strerror or error}", "red"), soft_wrap=True)
+        sys.exit(FAILED)
     except SystemExit as end:
         if end.code == INTERRUPTED and sys.argv[1:2] != ["serve"]:  # it is how that is stopped
             errors.print(Text("interrupted", "dim"))

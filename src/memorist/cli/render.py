@@ -20,7 +20,7 @@ WHOLE_ID_CHARS = 32
 NARROW = 60  # columns of a terminal
 INTERNAL_FIELDS = ("lease",)
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 console = Console()
 errors = Console(stderr=True)
@@ -88,8 +88,8 @@ def safe_text(text: str, style: str = "") -> Text:
 
 
 def escape_controls(text: str) -> str:
-    """Text whose control characters are shown and not obeyed by a terminal."""
-    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """Text whose controls, also those of its direction, are shown and not obeyed by a terminal."""
+    return _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def print_json(value: Any) -> None:

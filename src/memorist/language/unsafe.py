@@ -15,6 +15,7 @@ from functools import cache
 
 from memorist.language.patterns import Pattern, PatternMatch, PatternSet
 from memorist.language.text import LANGUAGES, data
+from memorist.records.values import normalize
 
 _NO_PASSWORD = re.compile(r"[<\[{(*.…$%xX•]|(?:your|the|os\.|process\.|get|None|null|env)\b", re.I)
 _CARD = Pattern(r"(?:^|[^\w.-])(?P<span>\d(?:[ -]?\d){12,})(?:[^\w-]|$)")
@@ -25,11 +26,20 @@ _PICTURE = Pattern(r"data:[\w.+/-]{1,80};base64,[A-Za-z0-9+/=]*")
 _MOST_CHARS = 128  # in a token; longer ones are files
 _ENOUGH_BITS = 4.0
 LOOK_AT_CHARS = 20_000  # for injections
+# Soft hyphens, joiners, marks of direction, tags: what no reader sees between the letters.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]+"
+)
+
+
+def visible(text: str) -> str:
+    """The text without characters that are not seen, by which one word may pass for another."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def find_secrets(text: str) -> list[str]:
     """The kinds of secrets a text holds, by name; never the secrets themselves."""
-    text = _PICTURE.sub(" ", text)
+    text = _PICTURE.sub(" ", visible(text))
     found = [list(data("shared", "secrets")["shapes"])[n] for n, _ in _shapes().search(text)]
     names, password = _password()
     lower = text.lower()
@@ -102,7 +112,9 @@ def _is_random(token: str) -> bool:
 def injections(text: str, *, trusted: bool = True) -> list[str]:
     """The ways in which a text tries to command its reader, by name."""
     names, pattern_set = _commands(trusted)
-    return [names[number] for number in pattern_set.numbers(text[:LOOK_AT_CHARS])]
+    text = visible(text[:LOOK_AT_CHARS])
+    wide = normalize("NFKC", text)  # letters in other shapes
+    return [names[it] for it in pattern_set.numbers(text if text == wide else f"{text}\n{wide}")]
 
 
 @cache

@@ -24,7 +24,7 @@ from memorist.language.likeness import MOVED, names_in
 from memorist.language.patterns import Pattern
 from memorist.language.pronouns import named
 from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
-from memorist.language.unsafe import find_secrets, injections
+from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import ALWAYS, NOTHING, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
@@ -100,7 +100,7 @@ def extract(
     if not message.tells_general_facts:
         groups -= {"general"}
     read = read if message.role == "user" and not message.name else None
-    kept = _worth_keeping(normalize("NFC", text), groups, check_time, before, read)
+    kept = _worth_keeping(normalize("NFC", visible(text)), groups, check_time, before, read)
     trusted = is_trusted(source)
     safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
     made = (_candidate(sentence, message, source) for sentence in safe)
@@ -259,7 +259,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     """The candidate of a sentence; None if none of its matches says something."""
     cues = sentence.matches[0].language.cues
     ahead = bool(cues["future"].search(sentence.clauses.text))
-    speaker = message.name or message.role
+    speaker = " ".join((message.name or message.role).split())
     plans = [it.parts.span() for it in sentence.matches if it.is_plan and it.rule.group == "plan"]
     statement = Statement(
         sentence.text, sentence.clauses, speaker, message.created_at, ahead, plans, sentence.moved

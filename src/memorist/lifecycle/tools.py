@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from memorist.language.unsafe import LOOK_AT_CHARS, find_secrets, injections
+from memorist.language.unsafe import LOOK_AT_CHARS, find_secrets, injections, visible
 from memorist.records.memories import Candidate
 from memorist.records.message import LogEntry, least_trusted
 
@@ -13,6 +14,10 @@ SUCCESS_IMPORTANCE = 0.7
 FAILURE_IMPORTANCE = 0.8
 ERROR_CHARS = 200
 MOST_MESSAGES = 20  # of a turn, its last ones
+UNNAMED = "an unnamed tool"
+_OUTCOMES = ("success", "status", "error")  # by which a result says how it ended
+_TRACEBACK = "Traceback (most recent call last)"
+_ERROR = re.compile(rf"(?:\w*(?:Error|Exception)|error|fatal)(?: \d+)?: |{re.escape(_TRACEBACK)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +88,26 @@ def _use(entry: LogEntry, names: dict[str, str]) -> Use:
     told = message.json_content()
     result = {**told, **(message.structured_data or {})}
     error, took, failed = (result.get(key) for key in ("error", "duration_ms", "status"))
-    if failed == "error" and not error and not told:
+    is_error = failed == "error" or (
+        result.keys().isdisjoint(_OUTCOMES) and _ERROR.match(message.text)
+    )
+    if is_error and not error and not told:
         error = message.text
-    # The first line of an error, unless it holds a secret or a prompt injection.
-    lines = error.strip().splitlines() if isinstance(error, str) else ["an error"] * bool(error)
-    line = lines[0][:LOOK_AT_CHARS] if lines else ""
     return Use(
-        name=message.name or names.get(message.answered_call_id() or "") or "an unnamed tool",
+        name=_told(message.name or names.get(message.answered_call_id() or "")) or UNNAMED,
         success=bool(result.get("success", failed != "error" and not error)),
         duration_ms=float(took) if isinstance(took, int | float) else None,
-        error="" if find_secrets(line) or injections(line) else line[:ERROR_CHARS],
+        error=_told(error if isinstance(error, str) else "an error" * bool(error)),
         entry=entry,
     )
+
+
+def _told(text: str | None) -> str:
+    """The line that tells what a tool says, unless it holds a secret or a prompt injection."""
+    lines = (text or "").strip().splitlines() or [""]
+    line = lines[-1 if lines[0].startswith(_TRACEBACK) else 0][:LOOK_AT_CHARS]
+    unsafe = find_secrets(line) or injections(line, trusted=False)
+    return "" if unsafe else " ".join(visible(line).split())[:ERROR_CHARS]
 
 
 def is_lesson(candidate: Candidate) -> bool:
