@@ -6,8 +6,6 @@ however long a reader takes. The last line has the SHA-256 of all lines before i
 before anything is restored, and so is every record.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

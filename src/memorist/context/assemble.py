@@ -8,8 +8,6 @@
 So a provider's prompt cache can serve all but the last message.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

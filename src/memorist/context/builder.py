@@ -1,7 +1,5 @@
 """The context builder: gathers the parts, fits them to a window, and compresses older turns."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ Every line of a quoted text begins with "> ", whatever the text counts as a line
 that mark are ours; other people's words are not in them, not even a name or a title.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

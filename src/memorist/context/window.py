@@ -1,7 +1,5 @@
 """Windows: how many tokens a model takes, what a context holds, and the receipt for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ What is written keeps the ids of the export, so that importing twice changes not
 that was interrupted goes on when it is run again.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """JSON read value by value from a stream: the memory it takes is that of one value."""
 
-from __future__ import annotations
-
 import codecs
 import json
 from collections.abc import Iterator

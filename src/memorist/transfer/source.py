@@ -3,8 +3,6 @@
 Everything is read as a stream; nothing is unpacked to the disk.
 """
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import io

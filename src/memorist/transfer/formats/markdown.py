@@ -1,7 +1,5 @@
 """Folders of Markdown, as of a wiki or of notes: each file becomes an article to quote from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 

@@ -3,8 +3,6 @@
 A relation becomes a fact, so does an entity's type; an observation becomes a memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

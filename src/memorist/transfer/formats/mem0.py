@@ -5,8 +5,6 @@ bare list, several pages, one entry a line, the points of the vector store (`pay
 OpenMemory's export (`memories`, `content`, `state`), a zip or gzipped lines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ its id, user, title and date are read where it has them. Single messages belong 
 that they name, or else to one of their file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
