@@ -335,16 +335,10 @@ def _digest(text: str) -> str:
 
 def _shown(tool: McpTool) -> McpTool:
     """The tool as the model sees it, without the arguments that the state knows."""
-    schema = {
-        **tool.schema,
-        "properties": {
-            name: it
-            for name, it in tool.schema.get("properties", {}).items()
-            if name not in OF_STATE
-        },
-        "required": [name for name in tool.schema.get("required", ()) if name not in OF_STATE],
-    }
-    return replace(tool, schema=schema)
+    takes, needs = tool.schema.get("properties", {}), tool.schema.get("required", ())
+    shown = {name: it for name, it in takes.items() if name not in OF_STATE}
+    required = [name for name in needs if name not in OF_STATE]
+    return replace(tool, schema={**tool.schema, "properties": shown, "required": required})
 
 
 def _task(run: _Revision) -> str:

@@ -55,7 +55,7 @@ def worker(
         makers = (settings.model or "rules", settings.embedder)
         log.info("the worker starts; memories by %s, vectors by %s", *makers)
         report = QueueReport(memory.jobs, extraction)
-        with report:
+        with report.live or contextlib.nullcontext():
             finished = work(runners, report.show, signals, once=once)
         log.info("the worker has ended; %s", report.line())
     if not finished:
@@ -68,7 +68,7 @@ class QueueReport:
     def __init__(self, jobs: Jobs, extraction: Extraction) -> None:
         self._jobs = jobs
         self._extraction = extraction
-        self._live = errors.status("") if errors.is_terminal else None
+        self.live = errors.status("") if errors.is_terminal else None
         self._shown_at = float("-inf")
         self._shown = ""
 
@@ -77,8 +77,8 @@ class QueueReport:
         if time.monotonic() - self._shown_at < REPORT_SECONDS:
             return
         self._shown_at, line = time.monotonic(), self.line()
-        if self._live is not None:
-            self._live.update(Text(line))
+        if self.live is not None:
+            self.live.update(Text(line))
         elif line != self._shown:
             log.info(line)
         self._shown = line
@@ -100,14 +100,6 @@ class QueueReport:
             f"; this hour: {calls:,} of {limits.calls_per_hour:,} calls, "
             f"{tokens:,} of {limits.tokens_per_hour:,} tokens"
         )
-
-    def __enter__(self) -> None:
-        if self._live is not None:
-            self._live.start()
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
 
 
 @contextlib.contextmanager

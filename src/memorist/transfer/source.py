@@ -25,13 +25,8 @@ HEAD_BYTES = 65_536
 BUFFER_BYTES = 262_144
 MAX_LINE_BYTES = MAX_VALUE_CHARS
 _GZIP, _SQLITE, _ZIP = b"\x1f\x8b", b"SQLite format 3\x00", b"PK\x03\x04"
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    zlib.error,
-    zipfile.BadZipFile,
-    RuntimeError,
-)  # RuntimeError: a password, another compression
+# The last one: of a password, or another compression.
+_UNREADABLE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError)
 
 
 class Source:
@@ -201,9 +196,8 @@ def _shown(name: str) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "it is cut off"
-    return (
-        getattr(error, "strerror", None) or f"damaged or of a kind unknown ({type(error).__name__})"
-    )
+    unknown = f"damaged or of a kind unknown ({type(error).__name__})"
+    return getattr(error, "strerror", None) or unknown
 
 
 class _Counted(io.FileIO):

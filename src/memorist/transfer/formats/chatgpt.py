@@ -93,9 +93,5 @@ def _text(part: Loose, names: dict[str, str]) -> str:
     if pointer := part.text("asset_pointer"):
         kind = part.text("content_type").removesuffix("_asset_pointer")
         return f"[{kind}: {names.pop(pointer.rpartition('//')[2], pointer)}]"
-    texts = (
-        part.text("title"),
-        part.text("url"),
-        part.text("text", "result", "content", "summary"),
-    )
-    return "\n".join(filter(None, texts))
+    says = part.text("text", "result", "content", "summary")
+    return "\n".join(filter(None, (part.text("title"), part.text("url"), says)))

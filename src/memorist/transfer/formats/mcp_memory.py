@@ -52,9 +52,8 @@ def _kind(value: Any) -> str:
         return ""
     if all(key in value for key in _RELATION):
         return "relation"
-    return (
-        "entity" if "name" in value and ("entityType" in value or "observations" in value) else ""
-    )
+    is_entity = "name" in value and ("entityType" in value or "observations" in value)
+    return "entity" if is_entity else ""
 
 
 def _fact(subject: Any, predicate: Any, thing: Any) -> Fact:
