@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -21,7 +20,7 @@ from memorist.records.entry import Put
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.values import Checked, Key, from_json
+from memorist.records.values import Checked, Key, any_json, from_json
 
 View = MemoryItem | Fact | Article
 LARGEST = 2**62  # of whole numbers, which every database keeps
@@ -246,11 +245,7 @@ def _values(record: Any) -> dict[str, Any]:
 
 def line_of(value: Mapping[str, Any]) -> bytes:
     """JSON on a line of its own; lone surrogates, which an entry may hold, are escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
-    try:
-        return text.encode() + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
+    return any_json(value, _plain).encode() + b"\n"
 
 
 def _plain(value: Any) -> Any:

@@ -300,6 +300,17 @@ def dump_json(value: Any) -> str:
     return _COMPACT.encode(value)
 
 
+def any_json(value: Any, default: _Map | None = None) -> str:
+    """The same with lone surrogates escaped, which no file or database takes, as NUL always is."""
+    how: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "default": default}
+    text = json.dumps(value, ensure_ascii=False, **how)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, **how)
+    return text
+
+
 def json_line(value: Any) -> str:
     """JSON for a prompt: one line, which no text in it can break out of."""
     quoted = json.dumps(value, ensure_ascii=False)

@@ -32,12 +32,11 @@ from memorist.records.documents import Article, Chunk
 from memorist.records.entry import entry_id, namespace_of, path_of
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import Scope
-from memorist.records.values import from_micros, to_micros
+from memorist.records.values import any_json, from_micros, to_micros
 from memorist.store import documents, views
 from memorist.store.activity import add_receipt, receipts
 from memorist.store.appending import write_messages
 from memorist.store.engine import Db
-from memorist.store.entries import json_text
 from memorist.store.indexing import (
     Piece,
     PlacedMessage,
@@ -387,7 +386,7 @@ def _restore_note(db: Db, scope: Scope, record: NoteRecord) -> int:
 def _restore_entry(db: Db, scope: Scope, record: EntryRecord, pieces: list[Piece]) -> int:
     id_ = entry_id(record.namespace, record.key)
     place = {"owner": scope.owner, "id": id_, "path": path_of(record.namespace)}
-    what = {"key": json_text(record.key), "value": json_text(record.value), "pieces": len(pieces)}
+    what = {"key": any_json(record.key), "value": any_json(record.value), "pieces": len(pieces)}
     added = db.run("restore_entry", **place, **what, **ENTRY.row(record))
     if added:
         index_pieces(db, scope, "entry", id_, pieces, record.updated_at)

@@ -27,7 +27,7 @@ from memorist.records.entry import (
     path_of,
 )
 from memorist.records.scope import Scope
-from memorist.records.values import Count, dump_json, from_micros, to_micros
+from memorist.records.values import Count, any_json, from_micros, to_micros
 from memorist.store.engine import Db
 from memorist.store.indexing import Piece, Preparation, index_pieces
 from memorist.store.log import add_owner
@@ -75,8 +75,8 @@ def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> Pre
     columns = {
         "id": id_,
         "path": path_of(put.namespace),
-        "key": json_text(put.key),
-        "value": json_text(put.value),
+        "key": any_json(put.key),
+        "value": any_json(put.value),
         "text": JOINT.join(texts),
         "pieces": len(pieces),
         "ttl": None if put.ttl is None else put.ttl // MICROSECOND,
@@ -218,13 +218,3 @@ def _entry(row: Row) -> tuple[int, Entry]:
         updated_at=from_micros(updated_at),
         expires_at=None if expires_at is None else from_micros(expires_at),
     )
-
-
-def json_text(value: Any) -> str:
-    """JSON that every database keeps: with lone surrogates escaped, as NUL always is."""
-    text = dump_json(value)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -44,7 +44,7 @@ SECURITY_HEADERS = {
     "x-frame-options": "DENY",
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
-_OURS = {b"server", b"x-request-id", *(name for name, _ in _RAW_HEADERS)}
+_OURS = {b"server", b"x-request-id", b"cache-control", *(name for name, _ in _RAW_HEADERS)}
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 HOST = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 ORIGIN = re.compile(rf"[a-z][a-z0-9+.-]*://{HOST.pattern}")
@@ -104,17 +104,15 @@ class RequestIdMiddleware:
 
 
 def _with_ours(
-    headers: Iterable[tuple[bytes, bytes]], path: str, id_: str
+    headers: Sequence[tuple[bytes, bytes]], path: str, id_: str
 ) -> list[tuple[bytes, bytes]]:
     """The headers of a response with ours, in place of those of the same names."""
     kept = [(name, value) for name, value in headers if name.lower() not in _OURS]
-    cache = [value for name, value in kept if name.lower() == b"cache-control"]
+    wanted = next((value for name, value in headers if name.lower() == b"cache-control"), b"")
     if path.startswith(STATIC_FOLDER):
         wanted = b"no-cache"  # asked for again by its ETag
-    else:
-        wanted = cache[0] if cache and b"no-store" in cache[0] else b"no-store"
-    if cache:
-        kept = [pair for pair in kept if pair[0].lower() != b"cache-control"]
+    elif b"no-store" not in wanted:
+        wanted = b"no-store"
     return [*kept, *_RAW_HEADERS, (b"x-request-id", id_.encode()), (b"cache-control", wanted)]
 
 

@@ -120,10 +120,7 @@ class PostgresDb(Db):
         """Send a statement with the next one, whose rows nobody reads."""
         self._waiting.append(SentStatement(QUERIES[query], values, is_read=False))
 
-    def foresee(self, query: str, **values: Any) -> None:
-        self._foresee(query, values)
-
-    def _foresee(self, query: str, values: dict[str, Any], *, binary: bool = False) -> None:
+    def foresee(self, query: str, *, binary: bool = False, **values: Any) -> None:
         statement = SentStatement(QUERIES[query], values, binary=binary)
         self._waiting.append(statement)
         self._foreseen.append(statement)
@@ -221,7 +218,7 @@ class PostgresDb(Db):
 
     def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
         near = self._foreseen_rare = list(stems[:MAX_SYNONYMS])
-        self._foresee("postings", _named(owner, near, near, most + 1), binary=True)
+        self.foresee("postings", binary=True, **_named(owner, near, near, most + 1))
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
         postings = self._all_postings(scope.owner, list(stems), MAX_POSTINGS)

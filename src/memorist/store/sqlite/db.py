@@ -347,45 +347,6 @@ class SqliteDb(Db):
         )
 
 
-class InThread(threading.local):
-    reading: SharedRead | None = None
-
-
-class SharedRead:
-    """A time in which a thread's reads share a transaction, which their first begins."""
-
-    __slots__ = ("_give_back", "_in_thread", "_open", "_reader")
-
-    def __init__(
-        self,
-        in_thread: InThread,
-        open_reader: Callable[[str], SqliteDb],
-        give_back: Callable[[SqliteDb], None],
-    ) -> None:
-        self._in_thread, self._open, self._give_back = in_thread, open_reader, give_back
-        self._reader: SqliteDb | None = None
-
-    def reader(self) -> SqliteDb:
-        """The connection of these reads."""
-        if self._reader is None:
-            self._reader = self._open("BEGIN")
-            self._reader.kept = {}
-        return self._reader
-
-    def __enter__(self) -> None:
-        self._in_thread.reading = self
-
-    def __exit__(self, *_: object) -> None:
-        self._in_thread.reading = None
-        if self._reader is not None:
-            self._reader.kept = None
-            try:
-                with TRANSLATED:
-                    self._reader.connection.execute("COMMIT")
-            finally:
-                self._give_back(self._reader)
-
-
 def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "") -> T:
     """Run work and commit what it changed, or nothing if it raises; `begin` if that is not done."""
     if begin:

@@ -1,5 +1,7 @@
 """SqliteStore: everything in one file, through apsw: one writer at a time, readers beside it."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import threading
@@ -22,9 +24,7 @@ from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.sqlite import files
 from memorist.store.sqlite.db import (
     TRANSLATED,
-    InThread,
     PendingWrite,
-    SharedRead,
     SqliteDb,
     all_marked,
     all_spelled,
@@ -45,6 +45,38 @@ LEAST_MS = 50  # to wait for another process that is writing
 MAX_TOGETHER = 64  # writes that are committed at once
 TURN_SECONDS = 0.1  # to wait for word of a write, before its thread asks for the lock itself
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
+
+
+class SharedRead:
+    """A time in which a thread's reads share a transaction, which their first begins."""
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+        self._reader: SqliteDb | None = None
+
+    def reader(self) -> SqliteDb:
+        """The connection of these reads."""
+        if self._reader is None:
+            self._reader = self._engine._open_reader("BEGIN")
+            self._reader.kept = {}
+        return self._reader
+
+    def __enter__(self) -> None:
+        self._engine._in_thread.reading = self
+
+    def __exit__(self, *_: object) -> None:
+        self._engine._in_thread.reading = None
+        if self._reader is not None:
+            self._reader.kept = None
+            try:
+                with TRANSLATED:
+                    self._reader.connection.execute("COMMIT")
+            finally:
+                self._engine._give_back(self._reader)
+
+
+class InThread(threading.local):
+    reading: SharedRead | None = None
 
 
 class SqliteEngine(ProcessPart):
@@ -93,7 +125,7 @@ class SqliteEngine(ProcessPart):
                 self._give_back(reader)
 
     def reading(self, owner: str, left: Callable[[], float | None]) -> SharedRead:
-        return SharedRead(self._in_thread, self._open_reader, self._give_back)
+        return SharedRead(self)
 
     def _open_reader(self, begin: str = "") -> SqliteDb:
         """A connection of the pool, or a new one, until it is given back."""
