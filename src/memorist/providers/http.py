@@ -395,10 +395,11 @@ def _split_url(url: str) -> SplitResult:
 def is_exposed(url: str) -> bool:
     """Whether what is sent there can be read on the way: plain HTTP to another machine."""
     parts = urlsplit(url)
-    return parts.scheme == "http" and not _is_loopback(parts.hostname or "")
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own, which no other can reach."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -410,7 +411,7 @@ def _proxy_of(parts: SplitResult) -> SplitResult | None:
 
     host = parts.hostname or ""
     proxy = getproxies().get(parts.scheme)
-    if not proxy or _is_loopback(host) or proxy_bypass(host):
+    if not proxy or is_loopback(host) or proxy_bypass(host):
         return None
     return urlsplit(proxy if "://" in proxy else f"//{proxy}")
 

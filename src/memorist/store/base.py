@@ -373,7 +373,7 @@ class Store:
         asks: Sequence[Ask],
         puts: Sequence[Put] = (),
         *,
-        max_bytes: int | None = None,
+        max_bytes: Count = None,
     ) -> list[Answer]:
         """Answer questions about entries, then write entries.
 

@@ -26,7 +26,7 @@ from memorist.errors import LeaseLostError, MemoristError, NotFoundError
 from memorist.forks import EXIT_SECONDS, ProcessPart, fork_safe
 from memorist.records.message import Job, retry_delay_seconds
 from memorist.records.scope import Scope, tenant_hash
-from memorist.records.values import check_each, from_micros, new_id
+from memorist.records.values import Count, check_each, from_micros, new_id
 from memorist.store.activity import note
 from memorist.store.engine import Db
 from memorist.store.rows import Row, check_count
@@ -182,12 +182,7 @@ def _update(db: Db, query: str, job: Job, **values: Any) -> None:
 
 
 def list_jobs(
-    db: Db,
-    scope: Scope,
-    *,
-    dead: bool | None = None,
-    limit: int | None = None,
-    after: int | None = None,
+    db: Db, scope: Scope, *, dead: bool | None = None, limit: Count = None, after: Count = None
 ) -> list[Job]:
     """The jobs in the scope by rising id: waiting, dead, or both; `after` is a job's id."""
     wanted = None if dead is None else int(dead)

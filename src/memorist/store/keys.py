@@ -4,7 +4,7 @@ from datetime import datetime
 
 from memorist.errors import ConflictError, NotFoundError
 from memorist.records.scope import ApiKey, tenant_hash
-from memorist.records.values import check_each, check_moment, to_micros
+from memorist.records.values import Count, Place, check_each, check_moment, to_micros
 from memorist.store.engine import Db
 from memorist.store.rows import API_KEY, dated_page
 
@@ -33,11 +33,7 @@ def has_keys(db: Db) -> bool:
 
 
 def list_keys(
-    db: Db,
-    tenant: str | None,
-    *,
-    limit: int | None = None,
-    after: tuple[datetime, str] | None = None,
+    db: Db, tenant: str | None, *, limit: Count = None, after: Place = None
 ) -> list[ApiKey]:
     """The keys of a tenant or all, oldest first; `after` is a key's `created_at` and id."""
     page = dated_page(limit, after)

@@ -1,7 +1,6 @@
 """Serves the app with uvicorn: one process, or several, on one port."""
 
 import asyncio
-import ipaddress
 import math
 import socket
 import ssl
@@ -18,6 +17,7 @@ from uvicorn.supervisors import Multiprocess
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.memory import Memory
+from memorist.providers.http import is_loopback
 from memorist.runtime import open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import ChatRuntime
@@ -69,10 +69,7 @@ class Address:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can connect."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
 
 class BoundedConnection(Protocol):
