@@ -14,8 +14,9 @@ from memorist.store.engine import Db
 from memorist.store.indexing import Piece, index_pieces, index_view
 from memorist.store.jobs import enqueue, finish
 from memorist.store.log import add_owner, ensure_session, following
-from memorist.store.rows import ALL, ARTICLE, END, SUMMARY, check_count, dated_page
+from memorist.store.rows import ALL, ARTICLE, END, SUMMARY, Columns, check_count, dated_page
 
+NOTE, WHOLE_ARTICLE = Columns(Note, omit=("scope",)), Columns(Article, omit=("scope",))
 MAX_TITLE = 1_000  # characters of a title that each chunk of its article is found by
 
 
@@ -68,10 +69,7 @@ def _notes(
     db: Db, scope: Scope, query: str, page: dict[str, int], max_bytes: int | None = None
 ) -> list[Note]:
     rows = db.page(query, max_bytes, owner=scope.owner, agent=scope.agent or "", **page)
-    return [
-        Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(at))
-        for id_, version, text, at in rows
-    ]
+    return [NOTE.record(row, scope=scope) for row in rows]
 
 
 def summary(db: Db, scope: Scope, *, least: int | None = None) -> Summary | None:
@@ -149,18 +147,12 @@ def read_articles(
         few = [id_ for id_, total in zip(ids, totals, strict=True) if total <= max_chars]
         ids = few or list(ids[:1])
     rows = db.rows("articles_by_id", owner=scope.owner, agent=scope.agent, ids=list(ids))
-    articles = {
-        id_: Article(
-            id=id_,
-            scope=Scope(user=scope.user, tenant=scope.tenant, agent=agent or None),
-            title=title,
-            uri=uri,
-            created_at=from_micros(created_at),
-            text=text,
-        )
-        for id_, agent, title, uri, created_at, text in rows
-    }
-    return [articles[id_] for id_ in dict.fromkeys(ids) if id_ in articles]
+    home = scope.whole_user()
+    articles = [
+        WHOLE_ARTICLE.record(row, scope=home.within(agent=agent or None)) for agent, *row in rows
+    ]
+    by_id = {article.id: article for article in articles}
+    return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]
 
 
 def pieces_of(article: Article, chunks: Sequence[Chunk]) -> list[Piece]:

@@ -26,14 +26,15 @@ from memorist.errors import LeaseLostError, MemoristError, NotFoundError
 from memorist.forks import EXIT_SECONDS, ProcessPart, fork_safe
 from memorist.records.message import Job, retry_delay_seconds
 from memorist.records.scope import Scope, tenant_hash
-from memorist.records.values import Count, check_each, from_micros, new_id
+from memorist.records.values import Count, check_each, new_id
 from memorist.store.activity import note
 from memorist.store.engine import Db
-from memorist.store.rows import Row, check_count
+from memorist.store.rows import Columns, Row, check_count
 
 if TYPE_CHECKING:
     from memorist.store.base import Store
 
+JOB = Columns(Job, omit=("scope",))
 SECOND = 1_000_000  # microseconds
 HOUR = 3_600 * SECOND
 STAGES = ("embed", "vectors", "derive", "summarize", "rebuild")
@@ -213,19 +214,8 @@ def next_rebuild(db: Db) -> Scope | None:
 
 
 def _job(row: Row) -> Job:
-    id_, kind, tenant, user, agent, session, first, last, attempts, run_at, lease, error, dead = row
-    return Job(
-        id=id_,
-        kind=kind,
-        scope=Scope(user=user, tenant=tenant, agent=agent, session=session),
-        first_seq=first,
-        last_seq=last,
-        attempts=attempts,
-        run_at=from_micros(run_at),
-        lease=lease,
-        error=error,
-        dead=bool(dead),
-    )
+    tenant, user, agent, session, *job = row
+    return JOB.record(job, scope=Scope(user=user, tenant=tenant, agent=agent, session=session))
 
 
 def users(

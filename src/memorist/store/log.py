@@ -97,7 +97,7 @@ def open_session(
     _, agent, created_at = ensure_session(db, home, own=new, adopt=adopt)
     named = {"owner": scope.owner, "user_id": scope.user, "agent": agent, "session_id": chosen}
     db.run("activate_session", **named, now=db.now)
-    return Session(scope=_home(scope, agent, chosen), created_at=from_micros(created_at))
+    return Session(scope=home.within(agent=agent), created_at=from_micros(created_at))
 
 
 def just_active(db: Db, scope: Scope, claimed: str | None) -> Session | None:
@@ -121,7 +121,7 @@ def list_sessions(
     """The sessions in the scope by age; `after` is a session's `created_at` and id."""
     rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
     return [
-        Session(scope=_home(scope, agent, id_), created_at=from_micros(created_at))
+        Session(scope=scope.within(agent=agent, session=id_), created_at=from_micros(created_at))
         for _, id_, agent, created_at, _ in rows
     ]
 
@@ -136,10 +136,6 @@ def session_rows(
     return db.rows(f"newest_{query}" if newest_first else query, **scope.columns(), **page)
 
 
-def _home(scope: Scope, agent: str, session_id: str) -> Scope:
-    return Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=session_id)
-
-
 def summarized(
     db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
 ) -> list[SessionSummary]:
@@ -151,7 +147,7 @@ def summarized(
     words = _first_words(db, scope, [seq for seq in untitled if seq is not None])
     return [
         SessionSummary(
-            scope=_home(scope, agent, id_),
+            scope=scope.within(agent=agent, session=id_),
             created_at=from_micros(created_at),
             title=words.get(first or 0, "") if title is None else title,
             last_active_at=None if last is None else from_micros(last),

@@ -208,8 +208,8 @@ WHERE j.owner = :owner AND j.id > :after
 ORDER BY j.id LIMIT :limit
 
 -- name: @job
-j.id, j.kind, o.tenant, o.user_id, s.agent_name, s.session_id, j.first_seq, j.last_seq,
-j.attempts, j.run_at, j.lease, j.error, j.dead
+o.tenant, o.user_id, s.agent_name, s.session_id,
+j.id, j.kind, j.first_seq, j.last_seq, j.attempts, j.run_at, j.lease, j.error, j.dead
 
 -- name: @job_joins
 JOIN owners o ON o.owner = j.owner
@@ -949,7 +949,7 @@ WHERE a.owner = :owner AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('',
 ORDER BY a.created_at, a.id LIMIT :limit
 
 -- name: articles_by_id
-SELECT a.id, a.agent_name, a.title, a.uri, a.created_at, a.text FROM articles a
+SELECT a.agent_name, a.title, a.text, a.uri, a.id, a.created_at FROM articles a
 WHERE a.owner = :owner AND a.id IN (:ids*)
   AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('', :agent))
 
