@@ -55,13 +55,12 @@ def keyset_page(
     return Page(items=taken, next=make_cursor([last] if number else last) if more else None)
 
 
-def named_page(read: Callable[..., Sequence[T]], query: CursorQuery) -> Page[T]:
-    """A page of a list that is sorted by name."""
-    name_of: Callable[[T], str] = attrgetter("name")
+def named_page(read: Callable[..., Sequence[T]], query: CursorQuery, name: str = "name") -> Page[T]:
+    """A page of a list that goes on after the name of an item."""
     place = read_cursor(query.cursor, str)
     items = list(read(limit=query.limit + 1, after=place and place[0]))
     taken, more = items[: query.limit], len(items) > query.limit
-    return Page(items=taken, next=make_cursor([name_of(taken[-1])]) if more else None)
+    return Page(items=taken, next=make_cursor([getattr(taken[-1], name)]) if more else None)
 
 
 def take_page(items: Iterable[T], limit: int) -> tuple[list[T], bool]:

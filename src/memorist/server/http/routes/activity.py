@@ -18,14 +18,13 @@ from memorist import __version__
 from memorist.aio import in_thread
 from memorist.context.window import QUOTED_SCORE
 from memorist.errors import MemoristError, NotFoundError
-from memorist.operations import make_cursor, read_cursor
 from memorist.records.activity import Counts, Event, Events, RecalledId, TurnReceipt
 from memorist.records.query import MIN_SCORE
 from memorist.records.values import Tally
 from memorist.server.chat import ChatRuntime
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MEMORY_ID, MESSAGE_ID, SESSION_ID, stream_response
-from memorist.server.http.pagination import Page, keyset_page
+from memorist.server.http.pagination import Page, keyset_page, named_page
 from memorist.server.http.routes.chat import STREAM_HEADERS, Accept, event, wants_json, with_pings
 from memorist.server.http.routes.messages import Patience
 from memorist.server.http.routing import Caller, Url, operation
@@ -113,12 +112,13 @@ def me(request: Request, caller: Caller) -> Me:
 def list_users(query: Url[schemas.CursorQuery], caller: Caller) -> Page[User]:
     """The users of the tenant, in an order of their own; for admins."""
     caller.require_admin()
-    place = read_cursor(query.cursor, str)
-    after = caller.memory.scope(user=place[0]) if place else None
-    found = [it.user for it in caller.memory.users(after=after, limit=query.limit + 1)]
-    names = found[: query.limit]
-    following = make_cursor(names[-1:]) if len(found) > len(names) else None
-    return Page(items=[User(user=name) for name in names], next=following)
+    memory = caller.memory
+
+    def read(limit: int, after: str | None) -> list[User]:
+        last = None if after is None else memory.scope(user=after)
+        return [User(user=it.user) for it in memory.users(after=last, limit=limit)]
+
+    return named_page(read, query, "user")
 
 
 @operation("counts", example=_COUNTS)
