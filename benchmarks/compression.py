@@ -23,7 +23,7 @@ from benchmarks.dataset import NoDataError, read_data
 from benchmarks.metrics import interval
 from benchmarks.report import Grid, publish, short
 from memorist import Message
-from memorist.context.compression.compress import Compress, compress
+from memorist.context.compression.compress import Style, compress
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import clauses, stems
 from memorist.providers.tokenizer import tokenizer_for
@@ -132,8 +132,8 @@ Way = Callable[[Talk, TokenCounter, int], str]
 def ours(talk: Talk, counter: TokenCounter, budget: int) -> str:
     """All messages at once."""
     scope = Scope(user="u", session="s")
-    settings = Compress(max_tokens=budget)
-    return compress(talk.entries, scope=scope, counter=counter, settings=settings).summary.text
+    style = Style(counter=counter, max_tokens=budget)
+    return compress(talk.entries, scope=scope, style=style).summary.text
 
 
 def in_steps(size: Callable[[int], int]) -> Way:
@@ -141,13 +141,11 @@ def in_steps(size: Callable[[int], int]) -> Way:
 
     def way(talk: Talk, counter: TokenCounter, budget: int) -> str:
         scope = Scope(user="u", session="s")
-        settings = Compress(max_tokens=budget)
+        style = Style(counter=counter, max_tokens=budget)
         step, previous = size(len(talk.entries)), None
         for start in range(0, len(talk.entries), step):
             part = talk.entries[start : start + step]
-            previous = compress(
-                part, scope=scope, counter=counter, previous=previous, settings=settings
-            ).summary
+            previous = compress(part, scope=scope, style=style, previous=previous).summary
         return previous.text if previous else ""
 
     return way

@@ -297,9 +297,7 @@ def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     window = window_of(window, Settings.from_environment())
     style = style_of(window, TokenCounter(window.counts_with()))
     timeout_s = (extraction or DEFAULT_EXTRACTION).timeout_s
-    return Summarizer(
-        store, replace(style, settings=replace(style.settings, timeout_s=timeout_s)), model
-    )
+    return Summarizer(store, replace(style, timeout_s=timeout_s), model)
 
 
 def open_runners(

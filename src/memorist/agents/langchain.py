@@ -232,13 +232,7 @@ class MemoristSummarizer:
             return self._summary(turns, earlier, None)
 
     def _summary(self, turns: Sequence[BaseMessage], earlier: str, model: ChatModel | None) -> str:
-        counter = self._style.counter
-        done = compress(
-            [entry_of(message, place) for place, message in enumerate(turns, start=1)],
-            scope=_SCOPE,
-            counter=counter,
-            model=model,
-            settings=self._style.settings,
-            previous=unstored_summary(earlier, _SCOPE, counter) if earlier else None,
-        )
+        entries = [entry_of(message, place) for place, message in enumerate(turns, start=1)]
+        previous = unstored_summary(earlier, _SCOPE, self._style.counter) if earlier else None
+        done = compress(entries, scope=_SCOPE, style=self._style, previous=previous, model=model)
         return done.summary.text or NOTHING

@@ -181,13 +181,8 @@ class RequestBuilder(ContextBuilder):
         except (StoreError, ConflictError) as error:
             self.failed["summary"] = str(error)
         self._unstored = True
-        done = compress(
-            entries,
-            scope=self._summary_of("").scope,
-            counter=self.counter,
-            previous=previous,
-            settings=style.settings,
-        )
+        scope = self._summary_of("").scope
+        done = compress(entries, scope=scope, style=style, previous=previous)
         return done if done.saved > 0 else None
 
     def _gone(self, draft: WindowDraft, state: Sequence[BaseMessage]) -> tuple[str, ...]:

@@ -39,12 +39,14 @@ _QUOTED = re.compile(r"\{\s*\"at\"\s*:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compress:
-    """Settings of compression; `input_tokens` is the most that a model is sent in one call.
+class Style:
+    """How summaries are made, and who counts their tokens.
 
-    `prompt` stands in the place of the first lines of ours; the form of the summary stays.
+    `input_tokens` is the most that a model is sent in one call. `prompt` stands in the place of
+    the first lines of ours; the form of the summary stays.
     """
 
+    counter: TokenCounter
     max_tokens: int = defaults.COMPRESSION_TARGET_TOKENS
     prompt: str = ""
     input_tokens: int = 12_000
@@ -59,17 +61,13 @@ class Compress:
             )
 
 
-DEFAULT = Compress()
-
-
 def compress(
     entries: Sequence[LogEntry],
     *,
     scope: Scope,
-    counter: TokenCounter,
+    style: Style,
     previous: Summary | None = None,
     model: ChatModel | None = None,
-    settings: Compress = DEFAULT,
 ) -> Compression:
     """Summarise messages, together with what the previous summary stands for.
 
@@ -79,13 +77,14 @@ def compress(
     began = now()
     if not entries:
         raise errors.InvalidError("there is nothing to compress; give at least one message")
+    counter = style.counter
     before = sum(counter.messages([entry.message for entry in entries]))
     total = before + (previous.tokens_before if previous else 0)
-    max_tokens = min(settings.max_tokens, max(SHORT_TOKENS, total // 2))
+    max_tokens = min(style.max_tokens, max(SHORT_TOKENS, total // 2))
     known, text, made_by, fell_back = previous.text if previous else "", "", EXTRACTIVE, ""
     if model is not None:
         try:
-            text = _ask(model, entries, counter, known, replace(settings, max_tokens=max_tokens))
+            text = _ask(model, entries, known, replace(style, max_tokens=max_tokens))
             made_by = model.name
         except errors.ProviderError as error:
             fell_back = str(error)
@@ -112,20 +111,18 @@ def compress(
     )
 
 
-def _ask(
-    model: ChatModel, turns: Sequence[LogEntry], counter: TokenCounter, known: str, limits: Compress
-) -> str:
+def _ask(model: ChatModel, turns: Sequence[LogEntry], known: str, style: Style) -> str:
     """The model's summary, made in as many steps as the messages need, each extending the last.
 
     Raises `ProviderError` if the model does not answer, and its subclass `BadAnswerError` if the
     answer cannot be used.
     """
-    max_tokens, system = limits.max_tokens, _instructions(limits.prompt)
+    counter, max_tokens, system = style.counter, style.max_tokens, _instructions(style.prompt)
     fixed = counter.text(system) + max_tokens + counter.text(known)
-    for step in _steps(turns, counter, max(LEAST_ROOM, limits.input_tokens - fixed)):
+    for step in _steps(turns, counter, max(LEAST_ROOM, style.input_tokens - fixed)):
         prompt = [{"role": "system", "content": system}, _prompt(step, known, max_tokens)]
         room = max_tokens * ROOM_TO_ANSWER
-        reply = model.complete(prompt, max_tokens=room, timeout_s=limits.timeout_s)
+        reply = model.complete(prompt, max_tokens=room, timeout_s=style.timeout_s)
         lines = _read(reply, system, "\n".join([known, *step]), model.name)
         if all(line.part is not Topic.REQUEST for line in lines):  # left out by the model
             lines[:0] = [line for line in parse(known) if line.part is Topic.REQUEST]
@@ -210,18 +207,10 @@ CHUNK_BYTES = 8 * 1024 * 1024  # of them
 MOST_STYLES = 1_000  # sessions whose style is known here; others have the process's own
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How summaries are made, and who counts their tokens."""
-
-    counter: TokenCounter
-    settings: Compress = DEFAULT
-
-
 def style_of(window: Window, counter: TokenCounter) -> Style:
     """The style of summaries for a window: at most a quarter of it, unless that is tiny."""
     most = min(window.summary_tokens, max(window.max_tokens // 4, 100))
-    return Style(counter, Compress(max_tokens=most, prompt=window.summary_prompt))
+    return Style(counter=counter, max_tokens=most, prompt=window.summary_prompt)
 
 
 class Summarizer(JobRunner):
@@ -321,10 +310,9 @@ class Summarizer(JobRunner):
         return compress(
             entries,
             scope=scope,
-            counter=style.counter,
+            style=replace(style, timeout_s=self._style.timeout_s),
             previous=previous,
             model=model,
-            settings=replace(style.settings, timeout_s=self._style.settings.timeout_s),
         )
 
     def _write(
