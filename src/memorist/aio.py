@@ -1,8 +1,8 @@
 """The same classes for asyncio: each method runs the synchronous one in a thread."""
 
-import asyncio
 import functools
 import os
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import datetime
 from types import MethodType
@@ -28,11 +28,6 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-async def in_thread(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Run a call in a thread and wait for it without blocking the loop."""
-    return await asyncio.to_thread(call, *args, **named)
-
-
 class Wrapper(Generic[S]):
     """An object for asyncio around a synchronous one."""
 
@@ -53,7 +48,7 @@ class threaded(Generic[P, T]):
         @functools.wraps(method)
         async def call(wrapper: Wrapper[Any], *args: P.args, **named: P.kwargs) -> T:
             synchronous: Callable[P, T] = getattr(wrapper._wrapped, self._name)
-            return await asyncio.to_thread(synchronous, *args, **named)
+            return await to_thread(synchronous, *args, **named)
 
         self._call: Callable[..., Coroutine[Any, Any, T]] = call
 
@@ -219,17 +214,17 @@ class AsyncStream:
             await self.flush()
 
     async def flush(self) -> None:
-        await in_thread(self._stream.flush)
+        await to_thread(self._stream.flush)
 
     async def finish(self, **fields: Any) -> None:
-        await in_thread(self._stream.finish, **fields)
+        await to_thread(self._stream.finish, **fields)
 
     async def __aenter__(self) -> Self:
-        self._stream = await in_thread(self._begin)
+        self._stream = await to_thread(self._begin)
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        await in_thread(self._stream.__exit__, kind, error, trace)
+        await to_thread(self._stream.__exit__, kind, error, trace)
 
 
 class AsyncChat(Wrapper[Chat]):
@@ -263,7 +258,7 @@ class AsyncChat(Wrapper[Chat]):
     async def follow(self, message_id: str, timeout_s: float = 30.0) -> AsyncIterator[str]:
         """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
         pieces = self._wrapped.follow(message_id, timeout_s)
-        while (piece := await in_thread(next, pieces, None)) is not None:
+        while (piece := await to_thread(next, pieces, None)) is not None:
             yield piece
 
 
@@ -359,14 +354,14 @@ class AsyncMemory(Wrapper[Memory]):
     ) -> AsyncChat:
         """See `Memory.session`."""
         named = functools.partial(self._wrapped.session, user=user, agent=agent, id=id)
-        return AsyncChat(await in_thread(named, new=new, claimed=claimed, adopt=adopt))
+        return AsyncChat(await to_thread(named, new=new, claimed=claimed, adopt=adopt))
 
     async def notes(
         self, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
     ) -> AsyncNotebook:
         """The Markdown notes of a user and agent, to read and edit."""
         notes = self._wrapped.notes
-        return AsyncNotebook(await in_thread(notes, user=user, agent=agent, max_chars=max_chars))
+        return AsyncNotebook(await to_thread(notes, user=user, agent=agent, max_chars=max_chars))
 
     def library(
         self, name: str = "library", *, user: str | None = None, agent: str | None = None
@@ -379,7 +374,7 @@ class AsyncMemory(Wrapper[Memory]):
     ) -> AsyncIterator[bytes]:
         """See `Memory.export`."""
         chunks = self._wrapped.export(user, vectors=vectors)
-        while chunk := await in_thread(next, chunks, b""):
+        while chunk := await to_thread(next, chunks, b""):
             yield chunk
 
     async def __aenter__(self) -> Self:

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+from asyncio import to_thread
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +22,6 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memorist import Extraction, Memory, Message, SqliteStore
-from memorist.aio import in_thread
 from memorist.errors import ProviderError
 from memorist.server.auth import Guard, Keys, Principal
 from memorist.server.http.app import Limits, build_app
@@ -265,10 +265,10 @@ def test_a_turn_lasts_as_long_as_its_threads() -> None:
     later: list[asyncio.Task[None]] = []
 
     async def leaves(scope: Scope, receive: Receive, send: Send) -> None:
-        later.append(asyncio.create_task(in_thread(lambda: None)))
+        later.append(asyncio.create_task(to_thread(lambda: None)))
         with suppress(TimeoutError):
             async with asyncio.timeout(0.01):
-                await in_thread(let_go.wait, 10)
+                await to_thread(let_go.wait, 10)
         await hello(scope, receive, send)
 
     async def run() -> None:

@@ -1,6 +1,7 @@
 """For LangChain: a durable chat history, a retriever, and a summariser for its middleware."""
 
 import logging
+from asyncio import to_thread
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -13,7 +14,6 @@ from memorist.agents.messages import (
     to_langchain,
     unstored_summary,
 )
-from memorist.aio import in_thread
 from memorist.context.compression.compress import compress, style_of
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
@@ -181,7 +181,7 @@ class MemoristRetriever(BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: Any = None, k: int | None = None
     ) -> list[Document]:
-        return await in_thread(self._get_relevant_documents, query, k=k)
+        return await to_thread(self._get_relevant_documents, query, k=k)
 
     def _articles(self, query: str, count: int) -> list[Retrieved]:
         if self.library is None:

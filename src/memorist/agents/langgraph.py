@@ -1,11 +1,11 @@
 """MemoristStore: LangGraph's long-term store, kept in a memory."""
 
+from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from memorist.aio import in_thread
 from memorist.errors import InvalidError, RecordError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import (
@@ -75,7 +75,7 @@ class MemoristStore(base.BaseStore):
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """`batch`, for asyncio."""
-        return await in_thread(self.batch, list(ops))
+        return await to_thread(self.batch, list(ops))
 
     def sweep_ttl(self) -> int:
         """Delete expired values and return their number; they are never read, deleted or not."""

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from asyncio import to_thread
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -27,7 +28,6 @@ from memorist.agents.overflow import is_overflow
 from memorist.agents.pending_writes import Identity, PendingWrites, identity_of_run
 from memorist.agents.reply_recorder import AsyncModelHandler, ModelHandler, ReplyRecorder
 from memorist.agents.request_builder import BuiltRequest, ModelReply, Request, RequestBuilder
-from memorist.aio import in_thread
 from memorist.context.builder import ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
 from memorist.forks import fork_safe
@@ -179,7 +179,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         return {"memorist": {"session": identity.session, "failed": failed}}
 
     async def abefore_agent(self, state: MemoristState, runtime: Runtime[Any]) -> Update:
-        return await in_thread(self.before_agent, state, runtime)
+        return await to_thread(self.before_agent, state, runtime)
 
     def wrap_model_call(self, request: Request, handler: ModelHandler) -> ModelAnswer:
         """Ask the model with what is remembered; once more, with less, if that was too long."""
@@ -193,11 +193,11 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         return self._answered(again, self._ask(again, handler))
 
     async def awrap_model_call(self, request: Request, handler: AsyncModelHandler) -> ModelAnswer:
-        built = await in_thread(self._build, request)
+        built = await to_thread(self._build, request)
         try:
             return self._answered(built, await self._aask(built, handler))
         except Exception as error:
-            again = await in_thread(self._retry, error, request, built)
+            again = await to_thread(self._retry, error, request, built)
             if again is None:
                 raise
         return self._answered(again, await self._aask(again, handler))
@@ -214,7 +214,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         return {"memorist": {**report, "failed": {**failed, **report.get("failed", {})}}}
 
     async def aafter_model(self, state: MemoristState, runtime: Runtime[Any]) -> Update | None:
-        return await in_thread(self.after_model, state, runtime)
+        return await to_thread(self.after_model, state, runtime)
 
     after_agent, aafter_agent = after_model, aafter_model  # stores what other middleware added
 
@@ -234,9 +234,9 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         try:
             result = await handler(request)
         except Exception as error:
-            await in_thread(self._store_result, request, error, began)
+            await to_thread(self._store_result, request, error, began)
             raise
-        await in_thread(self._store_result, request, result, began)
+        await to_thread(self._store_result, request, result, began)
         return result
 
     def _with_session(self, identity: Identity, failed: dict[str, str]) -> Identity:

@@ -1,6 +1,7 @@
 """ReplyRecorder: stores a reply while it streams, so that a crash leaves its beginning."""
 
 import threading
+from asyncio import to_thread
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,6 @@ from langchain_core.messages import BaseMessage
 from memorist.agents.circuit_breaker import CircuitBreaker
 from memorist.agents.pending_writes import Identity, PendingWrites
 from memorist.agents.request_builder import ModelReply, Request
-from memorist.aio import in_thread
 from memorist.chat import Stream
 from memorist.forks import fork_safe
 from memorist.records.message import Message
@@ -82,10 +82,10 @@ class ReplyRecorder(BaseCallbackHandler):
         try:
             response = await handler(self._listening(request))
         except BaseException:  # also where the caller has gone
-            await in_thread(self._end, abandoned=True)
+            await to_thread(self._end, abandoned=True)
             raise
         if self._replies:
-            await in_thread(self._end)
+            await to_thread(self._end)
         return self._renamed(response)
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,6 @@ from memorist.agents.messages import from_langchain
 from memorist.agents.pending_writes import identity_of_run
 from memorist.agents.tool_schema import ToolSchema
 from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
-from memorist.aio import in_thread
 from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, MemoristError
 
@@ -67,7 +67,7 @@ class _ToolCall:
 
         # LangChain's own would run callbacks in a thread, too, away from their event loop.
         async def arun(runtime: ToolRuntime = None, **arguments: Any) -> tuple[str, Any]:  # type: ignore
-            return await in_thread(self.run, runtime, arguments)
+            return await to_thread(self.run, runtime, arguments)
 
         return StructuredTool(
             name=self.tool.name,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from asyncio import to_thread
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -16,7 +17,6 @@ from memorist import errors
 from memorist.agents.overflow import is_overflow
 from memorist.agents.tool_schema import tool
 from memorist.agents.toolbox import Limit, Question, RecalledItem, Toolbox
-from memorist.aio import in_thread
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.tokens import TokenCounter
@@ -174,7 +174,7 @@ class ChatRuntime:
             await asyncio.wait({running}, timeout=self.settings.patience_s)
         if question.key in self._running:
             raise errors.ConflictError(BUSY)
-        return await in_thread(reply_state, memory, question)
+        return await to_thread(reply_state, memory, question)
 
     def preview(self, question: ChatQuestion) -> Context:
         """Store the question, and return what a model would be sent."""
@@ -226,7 +226,7 @@ class ChatRuntime:
         scope, end = question.chat.session.scope, None
         try:
             async with asyncio.timeout(self.settings.longest_s):
-                agent = await in_thread(self._agent_of, memory)
+                agent = await to_thread(self._agent_of, memory)
                 question_id.set(question.id)  # of this task, and of all that it starts
                 events = agent.astream(
                     str(question.message.content),

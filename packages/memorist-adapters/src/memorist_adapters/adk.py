@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import json
 import logging
+from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memorist.aio import in_thread
 from memorist.errors import MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import Entry, Put, Search, findable
@@ -73,7 +73,7 @@ class MemoristMemoryService(BaseMemoryService):
     async def add_session_to_memory(self, session: Session) -> None:
         """Store what of a session is not stored yet."""
         scope = _scope(self._memory, session.app_name, session.user_id, session.id)
-        await in_thread(self._add, scope, session.events)
+        await to_thread(self._add, scope, session.events)
 
     async def add_events_to_memory(
         self,
@@ -85,14 +85,14 @@ class MemoristMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Store those events that are not stored yet."""
-        await in_thread(self._add, _scope(self._memory, app_name, user_id, session_id), events)
+        await to_thread(self._add, _scope(self._memory, app_name, user_id, session_id), events)
 
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
         """What bears on the query, best first; the query itself, just said, is no answer."""
         try:
-            found = await in_thread(
+            found = await to_thread(
                 self._memory.recall,
                 query,
                 user=user_id,
@@ -111,7 +111,7 @@ class MemoristMemoryService(BaseMemoryService):
     ) -> None:
         """Forget what `search_memory` found under this id, and what was derived of it."""
         if memory_id:
-            await in_thread(self._forget, app_name, user_id, memory_id)
+            await to_thread(self._forget, app_name, user_id, memory_id)
 
     def _add(self, scope: Scope, events: Sequence[Event]) -> None:
         said = [event for event in events if event.content and event.content.parts]
@@ -150,7 +150,7 @@ class MemoristSessionService(BaseSessionService):
         session_id: str | None = None,
     ) -> Session:
         scope = _scope(self._memory, app_name, user_id, session_id or new_id())
-        return await in_thread(self._create, scope, state or {})
+        return await to_thread(self._create, scope, state or {})
 
     async def get_session(
         self,
@@ -162,7 +162,7 @@ class MemoristSessionService(BaseSessionService):
     ) -> Session | None:
         scope = _scope(self._memory, app_name, user_id, session_id)
         try:
-            session = await in_thread(self._read, scope)
+            session = await to_thread(self._read, scope)
         except StoreError as error:
             self._fail("the conversation goes on without its history: %s", error)
             session = _session(scope, 0.0, events=list(self._waiting.get(scope, ())))
@@ -175,16 +175,16 @@ class MemoristSessionService(BaseSessionService):
     ) -> ListSessionsResponse:
         if user_id is None:
             raise NotImplementedError("Memorist lists the sessions of one user; give user_id")
-        listed = await in_thread(self._list, _scope(self._memory, app_name, user_id))
+        listed = await to_thread(self._list, _scope(self._memory, app_name, user_id))
         return ListSessionsResponse(sessions=listed)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Forget a session and what was derived of it; its bytes go with `Memory.scrub`."""
         forget = self._memory.forget
-        await in_thread(forget, user=user_id, agent=app_name, session=session_id, scrub=False)
+        await to_thread(forget, user=user_id, agent=app_name, session=session_id, scrub=False)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        shared = await in_thread(self._shared, _scope(self._memory, app_name, user_id))
+        shared = await to_thread(self._shared, _scope(self._memory, app_name, user_id))
         prefix = State.USER_PREFIX
         return {key[len(prefix) :]: shared[key] for key in shared if key.startswith(prefix)}
 
@@ -196,7 +196,7 @@ class MemoristSessionService(BaseSessionService):
         scope = _scope(self._memory, session.app_name, session.user_id, session.id)
         waiting = [*self._waiting.pop(scope, ()), event]
         try:
-            await in_thread(self._append, scope, waiting)
+            await to_thread(self._append, scope, waiting)
             self.failed = ""
         except StoreError as error:
             self._waiting[scope] = waiting

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import logging
+from asyncio import to_thread
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memorist.aio import in_thread
 from memorist.errors import MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import findable
@@ -69,7 +69,7 @@ class MemoristMemory(AutogenMemory):
         self, content: MemoryContent, cancellation_token: CancellationToken | None = None
     ) -> None:
         """Store a content durably: its words can be recalled, all of it comes back."""
-        await in_thread(self._add, content)
+        await to_thread(self._add, content)
 
     async def query(
         self,
@@ -79,7 +79,7 @@ class MemoristMemory(AutogenMemory):
     ) -> MemoryQueryResult:
         """What bears on the query, best first; `limit=` and what narrows `Memory.recall` count."""
         question = query if isinstance(query, str) else _message(query).text
-        return MemoryQueryResult(results=await in_thread(self._found, question, kwargs))
+        return MemoryQueryResult(results=await to_thread(self._found, question, kwargs))
 
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
         """Tell the model the notes and what is recalled for the newest message, quoted as data.
@@ -90,7 +90,7 @@ class MemoristMemory(AutogenMemory):
         messages = await model_context.get_messages()
         said = [_text(message) for message in messages]
         try:
-            text, contents = await in_thread(self._told, said)
+            text, contents = await to_thread(self._told, said)
         except (StoreError, ProviderError) as error:
             log.warning("the agent goes on without its memory: %s", error)
             text, contents = "", []
@@ -104,7 +104,7 @@ class MemoristMemory(AutogenMemory):
         It is a conversation of the user with this agent: the active one, unless one is named.
         """
         said = [_said(one) for one in messages if isinstance(one, BaseChatMessage)]
-        done = await in_thread(self._memory.remember, said, **self._named)
+        done = await to_thread(self._memory.remember, said, **self._named)
         return done.added
 
     async def clear(self) -> None:
@@ -112,7 +112,7 @@ class MemoristMemory(AutogenMemory):
 
         Where neither is named that is everything of the user, whichever door it came by.
         """
-        await in_thread(self._clear)
+        await to_thread(self._clear)
 
     async def close(self) -> None:
         """Nothing: whoever opened the memory closes it."""

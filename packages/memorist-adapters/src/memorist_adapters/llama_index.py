@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import logging
+from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Self
 
-from memorist.aio import in_thread
 from memorist.context.assemble import QUESTION_INTRO
 from memorist.context.window import Window
 from memorist.errors import InvalidError, MessageError, MissingExtraError, ProviderError, StoreError
@@ -191,7 +191,7 @@ class MemoristRetriever(BaseRetriever):
         return [_node(hit) for hit in found.hits]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await in_thread(self._retrieve, query_bundle)
+        return await to_thread(self._retrieve, query_bundle)
 
 
 def message_of(message: ChatMessage) -> Message:

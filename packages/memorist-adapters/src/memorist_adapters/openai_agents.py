@@ -6,11 +6,11 @@ import json
 import logging
 import re
 import threading
+from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from memorist.aio import in_thread
 from memorist.errors import ConflictError, MessageError, MissingExtraError, StoreError
 from memorist.forks import fork_safe
 from memorist.memory import Memory
@@ -67,20 +67,20 @@ class MemoristSession:
         """The newest `limit` items, or all of them, oldest first."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        return cast("list[TResponseInputItem]", await in_thread(self._read, limit))
+        return cast("list[TResponseInputItem]", await to_thread(self._read, limit))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Store items durably, all of them or none."""
         said = [message_of(cast(Item, item)) for item in items]
-        await in_thread(self._write, said)
+        await to_thread(self._write, said)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take back the newest item: it, and all that was derived from it, is forgotten."""
-        return cast("TResponseInputItem | None", await in_thread(self._pop))
+        return cast("TResponseInputItem | None", await to_thread(self._pop))
 
     async def clear_session(self) -> None:
         """Forget the session, and all that was derived from it; bytes go with `Memory.scrub`."""
-        await in_thread(self._clear)
+        await to_thread(self._clear)
 
     def _read(self, limit: int | None) -> list[Item]:
         last = None if limit is None or limit < 0 else limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from asyncio import to_thread
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -12,7 +13,6 @@ from typing import Any, TypeVar
 
 from memorist.agents.tool_schema import ToolSchema
 from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
-from memorist.aio import in_thread
 from memorist.errors import (
     InvalidError,
     MemoristError,
@@ -162,7 +162,7 @@ class MemoristMemory(AbstractCapability[Any]):
 
     async def _try(self, what: str, work: Callable[[], T], otherwise: T) -> T:
         try:
-            done = await in_thread(work)
+            done = await to_thread(work)
         except (StoreError, ProviderError) as error:
             self.failed[what] = str(error)
             log.warning("the agent goes on without its memory (%s): %s", what, error)
@@ -319,7 +319,7 @@ def _tool(toolbox: Toolbox, tool: ToolSchema) -> Tool[Any]:
     async def run(**arguments: Any) -> Any:
         try:
             named = dict(model(**arguments))
-            return await in_thread(getattr(toolbox, tool.name), **named)
+            return await to_thread(getattr(toolbox, tool.name), **named)
         except ValidationError as error:  # what it says may be a user's: only where and what kind
             wrong = "; ".join(f"{it['loc']}: {it['type']}" for it in error.errors())
             raise ModelRetry(f"the arguments are wrong: {wrong}") from None

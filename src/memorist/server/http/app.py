@@ -5,6 +5,7 @@ import gc
 import mimetypes
 import signal
 import threading
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from memorist import __version__
-from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.server.auth import Guard
@@ -129,7 +129,7 @@ def _routes(
         current_default_thread_limiter().total_tokens = THREADS
         if owned:
             _watch_signals(app.state.stopping)
-            await in_thread(memory.warm_up)
+            await to_thread(memory.warm_up)
             # What is loaded stays: a collection that looks at it all stops everybody for .1 s.
             gc.collect()
             gc.freeze()
@@ -139,7 +139,7 @@ def _routes(
             yield
         await chats.close()
         if owned:
-            await in_thread(memory.close)
+            await to_thread(memory.close)
 
     app = FastAPI(
         title="Memorist",
@@ -174,7 +174,7 @@ def _routes(
 
 async def _openapi(request: Request) -> JSONResponse:
     """The OpenAPI document; the first time it takes a second to make."""
-    document = await in_thread(request.app.openapi)
+    document = await to_thread(request.app.openapi)
     root = request.scope.get("root_path", "").rstrip("/")
     return JSONResponse(document | {"servers": [{"url": root}]} if root else document)
 

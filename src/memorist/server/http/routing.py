@@ -1,5 +1,6 @@
 """What every route has: its place in the table of operations, and the caller with their memory."""
 
+from asyncio import to_thread
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import wraps
@@ -17,7 +18,6 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope as AsgiScope
 
-from memorist.aio import in_thread
 from memorist.errors import ForbiddenError, InvalidError
 from memorist.memory import Memory
 from memorist.operations import OPERATIONS
@@ -83,7 +83,7 @@ class ApiRoute(APIRoute):
             response = None
             if is_short and answer is not None:
                 body = await request.body()
-                response = await in_thread(answer_body, answer, body, _requester(request))
+                response = await to_thread(answer_body, answer, body, _requester(request))
             return response or await handler(request)
 
         return handle
@@ -131,7 +131,7 @@ def _in_one_thread(endpoint: Callable[..., Any], status: int) -> Callable[..., A
 
     @wraps(endpoint)
     async def run(**arguments: Any) -> Any:
-        return await in_thread(answer, arguments)
+        return await to_thread(answer, arguments)
 
     _PLAIN[run] = answer
     return run

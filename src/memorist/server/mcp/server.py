@@ -7,6 +7,7 @@ whose toolbox it may use: over stdio it is always the same, over HTTP the reques
 import asyncio
 import json
 import logging
+from asyncio import to_thread
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import cache
@@ -26,7 +27,6 @@ from memorist import __version__
 from memorist.agents.assistant import REVISING, ToolSet, tools_for
 from memorist.agents.tool_schema import Argument, ToolSchema, without_null
 from memorist.agents.toolbox import DEADLINE_MS, LONGEST_QUESTION, Toolbox, check_length
-from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.records.message import readable
@@ -134,7 +134,7 @@ class McpServer(FastMCP):
                 log.warning("an MCP call failed: %s", type(error).__name__)
                 raise make_error(f"the memory failed ({type(error).__name__})") from None
 
-        return await in_thread(run)
+        return await to_thread(run)
 
     def http_manager(self, max_bytes: int) -> StreamableHTTPSessionManager:
         """What speaks streamable HTTP, without sessions and checks of hosts."""

@@ -1,6 +1,7 @@
 """Who is calling, what there is, and what happens: events as they come, receipts of past turns."""
 
 import asyncio
+from asyncio import to_thread
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context
@@ -15,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorist import __version__
-from memorist.aio import in_thread
 from memorist.context.window import QUOTED_SCORE
 from memorist.errors import MemoristError, NotFoundError
 from memorist.records.activity import Counts, Event, Events, RecalledId, TurnReceipt
@@ -165,7 +165,7 @@ class EventPolls:
     async def _poll(self, read: Callable[[], Events]) -> str:
         await asyncio.sleep(POLL_S)
         with suppress(MemoristError):  # those who follow will see why
-            return (await in_thread(read)).place
+            return (await to_thread(read)).place
         return ""
 
 
@@ -191,7 +191,7 @@ async def events(
     """
     place: dict[str, Any] = {"user": caller.user(query.user), "agent": query.agent}
     read = partial(caller.memory.events, **place, limit=query.limit)
-    first = await in_thread(read, after=last_event_id or query.after)
+    first = await to_thread(read, after=last_event_id or query.after)
     if wants_json(accept):
         return Response(TypeAdapter(Events).dump_json(first), media_type="application/json")
     polls: EventPolls = request.app.state.polls
@@ -221,4 +221,4 @@ async def _followed(
             if stopping.is_set() or clock() >= ends_at:
                 return
             is_new = await place_of_now() != batch.place
-            batch = await in_thread(read, after=batch.place) if is_new else replace(batch, items=())
+            batch = await to_thread(read, after=batch.place) if is_new else replace(batch, items=())

@@ -16,6 +16,7 @@ The response is a stream of server-sent events, or one JSON object where only th
 
 import asyncio
 import json
+from asyncio import to_thread
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -28,7 +29,6 @@ from pydantic_core import to_jsonable_python
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.records.activity import RecalledId, TurnReceipt
@@ -134,7 +134,7 @@ async def chat(ask: ChatAsk, request: Request, caller: Caller, accept: Accept = 
     runtime: ChatRuntime = request.app.state.chats
     place: dict[str, Any] = {"agent": ask.agent or ask.agent_id, "session": ask.session_id}
     place["user"] = caller.user(ask.user)
-    question = await in_thread(chat_question, caller.memory, ask.message, ask.asked_id, **place)
+    question = await to_thread(chat_question, caller.memory, ask.message, ask.asked_id, **place)
     reply = await runtime.earlier_reply(caller.memory, question)
     turn = _ChatTurn(runtime, caller.memory, question, request)
     events = turn.events(question.chat.id == ask.session_id, reply)
@@ -165,7 +165,7 @@ class _ChatTurn:
             yield "done", self._done(reply.answer.message_id)
             return
         if self.runtime.model is None:
-            recall, context = await in_thread(self._preview)
+            recall, context = await to_thread(self._preview)
             yield "memory", recall
             yield "context", context
             yield "notice", {"code": "no_model", "text": NO_MODEL}
@@ -180,7 +180,7 @@ class _ChatTurn:
                     if name == "memory":
                         recall = data
                     elif name == "receipt":
-                        await in_thread(self._keep, recall, data, agent_event.message_id)
+                        await to_thread(self._keep, recall, data, agent_event.message_id)
                     yield name, data
 
     def _translated(self, agent_event: Any) -> list[NamedEvent]:
@@ -232,7 +232,7 @@ class _ChatTurn:
         question, ids = self.question, {}
         scope = question.chat.session.scope
         with suppress(MemoristError):  # the store may be away, too
-            if await in_thread(self.memory.messages.get, scope, [question.id]):
+            if await to_thread(self.memory.messages.get, scope, [question.id]):
                 ids = {"asked_id": question.id, "session_id": question.chat.id}
         return await on_error(self.request, error, **ids)
 

@@ -1,6 +1,7 @@
 """Sessions and messages: add, list, revise, append text and follow it as it comes."""
 
 import asyncio
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -11,7 +12,6 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 
-from memorist.aio import in_thread
 from memorist.errors import ConflictError, InvalidError, NotFoundError, naming_item
 from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
@@ -432,7 +432,7 @@ async def _followed_scope(message_id: MessageId, query: Url[FollowQuery], caller
     """Where the message is; raises NotFoundError before the stream begins."""
     scope = caller.scope(query)
     end = schemas.MAX_INT  # past any text: nothing is read of it yet
-    part = await in_thread(caller.memory.messages.text_from, scope, message_id, end)
+    part = await to_thread(caller.memory.messages.text_from, scope, message_id, end)
     if part is None:
         raise NotFoundError("no message with this id for this user")
     return scope.within(session=part.session_id)
@@ -460,7 +460,7 @@ async def follow_message(
     stopping: asyncio.Event = request.app.state.stopping
     while True:  # until the client disconnects; polling, so that no thread waits
         read = caller.memory.messages.text_from
-        part = await in_thread(read, scope, message_id, seen, known=part)
+        part = await to_thread(read, scope, message_id, seen, known=part)
         if part is None:
             yield ServerSentEvent(event="gone", data={})
             return

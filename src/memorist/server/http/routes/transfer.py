@@ -12,6 +12,7 @@ import asyncio
 import re
 import threading
 import time
+from asyncio import to_thread
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -23,7 +24,6 @@ from pydantic import Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from memorist.aio import in_thread
 from memorist.records.archive import RestoreReport
 from memorist.records.values import Tally
 from memorist.server.http import schemas
@@ -89,7 +89,7 @@ async def export(query: Url[ExportQuery], caller: Caller) -> StreamingResponse:
     user = None if everybody else caller.user(query.user)
     pieces = caller.memory.export(user, vectors=query.vectors)
     # With the first user's part, so that a refusal is answered as such.
-    first = await in_thread(lambda: b"".join(islice(pieces, 2)))
+    first = await to_thread(lambda: b"".join(islice(pieces, 2)))
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", user or caller.memory.tenant_name)[:60]
     file = f"memorist-{name}-{caller.memory.clock():%Y-%m-%d}.memorist.gz"
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
@@ -100,7 +100,7 @@ async def _sent(first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     piece = first
     while piece:
         yield piece
-        piece = await in_thread(next, pieces, b"")
+        piece = await to_thread(next, pieces, b"")
 
 
 @operation(
@@ -172,7 +172,7 @@ async def _worked(request: Request, filename: str, work: Work, accept: str) -> R
     try:
         with path.open("wb") as file:
             async for chunk in request.stream():
-                await in_thread(file.write, chunk)
+                await to_thread(file.write, chunk)
     except BaseException:  # it is too large, too slow, or cut off
         folder.cleanup()
         raise
@@ -209,7 +209,7 @@ async def events_of(
         with folder:
             return work(path, tell)
 
-    task = asyncio.ensure_future(in_thread(run))
+    task = asyncio.ensure_future(to_thread(run))
     task.add_done_callback(lambda _: news.put_nowait(None))
     try:
         while (it := await news.get()) is not None:
