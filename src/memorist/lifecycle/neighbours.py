@@ -63,10 +63,11 @@ def neighbours_of(
     """
     people = People.of(after(store.naming(home), pending))
     topics = {
-        (subject, claim.predicate): None
+        (subject, predicate): None
         for claim in candidate.claims
         if not claim.gone
         for subject in people.same(claim.subject)
+        for predicate in claim.concerns
     }
     facts = [
         fact

@@ -255,7 +255,7 @@ def _claims(
         if claim.off or claim.gone:
             continue
         subjects = neighbours.people.same(claim.subject)
-        topics = {topic_of(subject, claim.predicate) for subject in subjects}
+        topics = {topic_of(subject, each) for subject in subjects for each in claim.concerns}
         rivals = [
             fact
             for fact in facts

@@ -127,7 +127,7 @@ def _worth_keeping(
     reading = read(written) if read else UNREAD
     likely = without_rivals(reading.marks)
     tried = groups if reading.worth >= NOTHING else groups & ALWAYS
-    abbreviations = frozenset().union(*(one.abbreviations for one in languages))
+    abbreviations = frozenset[str]().union(*(one.abbreviations for one in languages))
     said = list(before)
     parts = list(_joined(sentences(written, abbreviations), languages))
     for sentence, (start, end) in zip(parts, _regions(written, parts), strict=True):
@@ -323,11 +323,11 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     """The matches; where a rule and the reader differ on one thing, the reader's.
 
     Where they agree, or differ only on whether it is over, the rule's: it knows more of how a
-    thing is called; but one that only names a relative or a pet knows nothing of its end. Of what
-    may be several things both may be right.
+    thing is called, if not always of its end. Of what may be several things both may be right.
     """
     by_rules = [match for match in matches if not match.is_marked]
     told = [(match, claims_of(match, statement)) for match in by_rules]
+    done = [match.parts.span() for match in by_rules if match.rule.group == "done"]
     dropped = list[RuleMatch]()
     for mark in matches:
         if not mark.is_marked:
@@ -341,25 +341,37 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             if claim.predicate in alike
         ]
         same = [(it, ends) for it, other, ends in rivals if thing in other or other in thing]
-        over = [it for it, ends in same if it.rule.group == "relation" and not ends]
-        if over and mark.rule.ends:  # "I used to have a cat called Biscuit"
+        over = [it for it, ends in same if not ends and _knows_no_end(it, done)]
+        if over and mark.rule.ends:  # "I used to have a cat", "I finished my contract at Siemens"
             dropped += over
-        elif same or any(
-            match.rule.predicate not in PLANS and _contains(match, mark) for match in by_rules
-        ):
+        elif same or any(_contains(match, mark) for match in by_rules):
             dropped.append(mark)
         elif is_single_valued(predicate):
             dropped += [match for match, _, ends in rivals if ends == mark.rule.ends]
     return [match for match in matches if not any(match is it for it in dropped)]
 
 
+def _knows_no_end(match: RuleMatch, done: Sequence[tuple[int, int]]) -> bool:
+    """Whether a rule only names somebody, or reads a part of what another one takes for done."""
+    start, end = match.parts.span()
+    within = any(first < start and end <= last for first, last in done)
+    return within or match.rule.group == "relation"
+
+
 def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
-    """Whether a rule reads a marked stretch as a part of its object: "tea to coffee"."""
-    if not match.parts.groupdict().get("object"):
+    """Whether a rule reads a marked stretch as a part of its object: "tea to coffee".
+
+    A task that is done ends what it is named after no more than it states it: "Postgres upgrade".
+    """
+    if not match.parts.groupdict().get("object") or mark.rule.predicate == match.rule.predicate:
         return False
     first, last = match.parts.span("object")
     start, end = mark.parts.span()
-    return first <= start and end <= last and mark.rule.predicate != match.rule.predicate
+    if match.rule.predicate in PLANS:
+        rest = match.parts["object"][end - first :].split()
+        named = first == start and not match.language.common.issuperset(rest)
+        return named and match.rule.group == "done" and mark.rule.ends
+    return first <= start and end <= last
 
 
 def _reads(match: RuleMatch, mark: RuleMatch) -> bool:

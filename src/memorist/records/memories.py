@@ -168,6 +168,12 @@ class Claim:
     gone: bool = False
     within: bool = False
 
+    @property
+    def concerns(self) -> tuple[str, ...]:
+        """The predicates of facts that it may end or replace: what is done has no deadline."""
+        is_done = self.ends and self.predicate == PLANS[0]
+        return (self.predicate, "deadline") if is_done else (self.predicate,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
