@@ -107,11 +107,11 @@ class RequestBuilder(ContextBuilder):
         kept = paired([line.message for line in lines if line.id in shown])
         parts = self._parts(draft)
         receipt = self.receipt(window, parts, self._recall, compression)
-        opening = [HumanMessage(it["content"]) for it in draft.opening()]
-        filled = request.override(
-            system_message=system_with(own, draft),
-            messages=[*opening, *with_quotes(kept, messages[at], draft)],
-        )
+        asked = messages[at]
+        question = asked.model_copy(update={"content": draft.below_quotes(asked.content)})
+        sent: list[Any] = [HumanMessage(it["content"]) for it in draft.opening()]
+        sent += [question if it is asked else it for it in kept]
+        filled = request.override(system_message=system_with(own, draft), messages=sent)
         needed = sum(it.tokens for it in parts if it.name not in ("memories", "articles"))
         near = needed > window.max_tokens * window.move_at
         return BuiltRequest(
@@ -203,23 +203,6 @@ class RequestBuilder(ContextBuilder):
         )
 
 
-def with_quotes(
-    messages: Sequence[BaseMessage], asked: BaseMessage, draft: WindowDraft
-) -> list[Any]:
-    """The messages, with what was recalled quoted above the question."""
-    above = draft.above_question()
-    content: str | list[Any] = asked.content
-    if above:
-        content = f"{above}{content}" if isinstance(content, str) else [text_part(above), *content]
-    question = asked.model_copy(update={"content": content})
-    return [question if message is asked else message for message in messages]
-
-
-def text_part(text: str) -> dict[str, str]:
-    """A text as one of the parts of a content."""
-    return {"type": "text", "text": text}
-
-
 def system_with(own: SystemMessage | None, draft: WindowDraft) -> SystemMessage | None:
     """The agent's own system message with the notes in their place, or at its end."""
     if own is not None and not isinstance(own.content, str):
@@ -241,7 +224,7 @@ def _parts_with(content: list[Any], note: str) -> list[Any]:
             part = {**part, "text": part["text"].replace(NOTES, note)}
         placed.append(part)
     has_place = any(NOTES in str(part) for part in content)
-    return placed if has_place or not note else [*placed, text_part(note)]
+    return placed if has_place or not note else [*placed, {"type": "text", "text": note}]
 
 
 def schemas_of(request: Request) -> list[dict[str, Any]]:

@@ -87,19 +87,19 @@ class WindowDraft:
 
     def question(self) -> ChatMessage:
         """The question, below what was recalled for it."""
-        asked, above = self.inputs.question, self.above_question()
-        if not above:
-            return asked
-        if isinstance(asked["content"], str):
-            return {**asked, "content": f"{above}{asked['content']}"}
-        return {**asked, "content": [{"type": "text", "text": above}, *asked["content"]]}
+        asked = self.inputs.question
+        return {**asked, "content": self.below_quotes(asked["content"])}
 
-    def above_question(self) -> str:
-        """The memories and articles as text, and the line that parts them from the question."""
+    def below_quotes(self, question: str | list[Any]) -> str | list[Any]:
+        """The content of a question, with the memories and articles quoted above it."""
         parts = ((MEMORIES_INTRO, self.memories, False), (ARTICLES_INTRO, self.articles, True))
         blocks = (block(intro, quotes, numbered=cited) for intro, quotes, cited in parts if quotes)
         recalled = "".join(f"{text}\n" for text in blocks)
-        return f"{recalled}{QUESTION_INTRO}\n" if recalled else ""
+        if not recalled:
+            return question
+        above = f"{recalled}{QUESTION_INTRO}\n"
+        is_text = isinstance(question, str)
+        return f"{above}{question}" if is_text else [{"type": "text", "text": above}, *question]
 
     def frame(self) -> list[ChatMessage]:
         """All but the turns."""
