@@ -233,7 +233,7 @@ class Summarizer(JobRunner):
         self, scope: Scope, entries: Sequence[LogEntry], previous: Summary | None, style: Style
     ) -> Compression | None:
         """Extend the summary by these messages without a model; None if that saves no tokens."""
-        done = self._compress(scope, entries, previous, style)
+        done = compress(entries, scope=scope, style=style, previous=previous)
         if done.saved <= 0:
             return None
         self._write(scope, done, entries)
@@ -253,7 +253,7 @@ class Summarizer(JobRunner):
         self, scope: Scope, last_seq: int, style: Style | None = None, *, asked: bool = False
     ) -> Compression | None:
         """Extend the summary up to a seq, the last step by the model; None if it is there."""
-        before, done = 0, None
+        before, done, style = 0, None, self._style_for(scope, style)
         ids: list[str] = []
         while True:
             previous = self._store.summary(scope)
@@ -264,7 +264,7 @@ class Summarizer(JobRunner):
                 break
             is_last = len(entries) < len(newer) or entries[-1].seq == last_seq
             model = self._model if is_last else None
-            done = self._compress(scope, entries, previous, style, model)
+            done = compress(entries, scope=scope, style=style, previous=previous, model=model)
             done = self._write(scope, done, entries, asked=asked)
             before += done.tokens_before - (previous.tokens if previous and ids else 0)
             ids += done.message_ids
@@ -281,7 +281,8 @@ class Summarizer(JobRunner):
         entries = self._store.following(scope, after=after, limit=limit)
         if not entries or entries[-1].seq != newest.last_seq:
             raise errors.ConflictError("a summary's messages have changed meanwhile; try again")
-        done = self._compress(scope, entries, previous, None, self._model)
+        style, model = self._style_for(scope), self._model
+        done = compress(entries, scope=scope, style=style, previous=previous, model=model)
         return self._write(scope, done, entries, asked=newest.asked)
 
     def do(self, jobs: Sequence[Job]) -> None:
@@ -298,22 +299,10 @@ class Summarizer(JobRunner):
             except Exception as error:  # noqa: BLE001 - whatever it is, the job is tried again later
                 self.fail(job, error)
 
-    def _compress(
-        self,
-        scope: Scope,
-        entries: Sequence[LogEntry],
-        previous: Summary | None,
-        style: Style | None,
-        model: ChatModel | None = None,
-    ) -> Compression:
+    def _style_for(self, scope: Scope, style: Style | None = None) -> Style:
+        """A style, or else that of the session's last window, with our own time limit."""
         style = style or self._styles.get((scope.owner, scope.session), self._style)
-        return compress(
-            entries,
-            scope=scope,
-            style=replace(style, timeout_s=self._style.timeout_s),
-            previous=previous,
-            model=model,
-        )
+        return replace(style, timeout_s=self._style.timeout_s)
 
     def _write(
         self, scope: Scope, done: Compression, entries: Sequence[LogEntry], *, asked: bool = False
