@@ -15,6 +15,7 @@ from memorist.records.memories import PLANS
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
+_DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
 _DONE_TOO = OWN | {"decision", "project", "event"}
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place
 _MENTION_CHARS = 8  # around those named: "my Anna"
@@ -127,8 +128,8 @@ class Statement(NamedTuple):
 
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
-        if match.is_marked:
-            return False
+        if match.is_marked or self.is_of_another(match):
+            return self.is_of_another(match)
         cues, (start, end) = match.language.cues, match.parts.span()
         named = match.parts.groupdict()
         if named.get("relation") or named.get("thing") or cues["own"].search(self.text[start:end]):
@@ -139,6 +140,17 @@ class Statement(NamedTuple):
         first, _ = self.clauses.around(start, start + 1)
         before = self.text[first : start + (joined.end() if joined else 0)]
         return bool(cues["subjects"].search(plain(before).rstrip()))
+
+    def is_of_another(self, match: RuleMatch) -> bool:
+        """Whether a birthday or an address is that of somebody named: "Anna's email is …"."""
+        if match.rule.predicate not in _DETAILS:
+            return False
+        start, end = match.parts.span("object" if match.parts.groupdict().get("object") else 0)
+        first, last = self.clauses.around(start, end)
+        cues, told = match.language.cues, plain(self.text[first:last])
+        named = [it.end() for it in cues["anothers"].finditer(told)]
+        begins = [end if end <= start - first else 0 for end in named]
+        return any(not cues["own"].search(told[begin : start - first]) for begin in begins)
 
     def is_planned(self, match: RuleMatch, day: DateSpan) -> bool:
         """Whether a date ahead is when a claim begins, not of something else that is to come."""
