@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -114,6 +117,53 @@ def test_two_worker_processes_serve_together_and_end_together(path: str) -> None
             assert set(threads.map(write, range(80))) == {201}
         stored = client.get("/api/messages", params={"limit": 500}).json()["items"]
         assert len(stored) == 80
+    server.signal(signal.SIGTERM)
+    assert server.ended() == 0
+    assert server.said() == ""
+
+
+def shares(server: ServerProcess) -> dict[int, int]:
+    """How many of 16 connections each of its processes serves that serves any."""
+    port = urlsplit(server.url).port or 0
+    with ExitStack() as stack:
+        for _ in range(16):
+            wire = stack.enter_context(closing(HTTPConnection("127.0.0.1", port, timeout=60)))
+            wire.request("GET", "/health")
+            assert wire.getresponse().read()
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        open_ = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}")}
+        listed = subprocess.run(["pgrep", "-P", str(server.child.pid)], capture_output=True)
+        held = {pid: open_files(pid) & open_ for pid in map(int, listed.stdout.split())}
+        # One of them is the socket that it listens on.
+        return {pid: len(sockets) - 1 for pid, sockets in held.items() if len(sockets) > 1}
+
+
+def open_files(pid: int) -> set[str]:
+    """What a process has open; some may be closed meanwhile."""
+    names: set[str] = set()
+    with suppress(FileNotFoundError):
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                names.add(os.readlink(file))
+    return names
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not divide connections")
+def test_connections_are_divided_among_processes_and_the_heir_of_a_killed_one_has_its_share(
+    path: str,
+) -> None:
+    server = ServerProcess(path, "--workers", "2", "--rate", "0", embedder="none")
+    first = shares(server)  # at once: all serve when the server says where it is
+    assert len(first) == 2
+    assert sum(first.values()) == 16
+    doomed, other = first
+    os.kill(doomed, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{doomed}").exists())
+    until(lambda: len(shares(server)) == 2)
+    assert other in shares(server)
+    second = server.again()
+    assert second.ended() == 1
+    assert second.said().startswith("ConfigError: cannot listen on ")
     server.signal(signal.SIGTERM)
     assert server.ended() == 0
     assert server.said() == ""

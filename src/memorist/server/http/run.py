@@ -137,12 +137,34 @@ class BoundedConnection(Protocol):
 
 
 class ServerProcesses(Multiprocess):
-    """Several server processes, which this one ends."""
+    """Several server processes, which this one ends; `ready` is called when all of them serve."""
+
+    def __init__(self, ready: Callable[[], None], *uvicorns: Any) -> None:
+        super().__init__(*uvicorns)
+        self._ready: Callable[[], None] | None = ready
 
     def init_processes(self) -> None:
         """Start them: a terminal's Ctrl-C would show a traceback of each that is loading."""
         with without_interrupts():
             super().init_processes()
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace those that ended; at the start also wait, for a moment, until all serve."""
+        super().keep_subprocess_alive()
+        if self._ready and all(
+            process.wait_until_ready(0.5, self.should_exit) for process in self.processes
+        ):
+            self._ready()
+            self._ready = None
+
+
+class OwnSocketLoop(asyncio.SelectorEventLoop):
+    """The loop of each of several processes: if they shared a socket, one could take it all."""
+
+    async def create_server(self, *arguments: Any, **options: Any) -> Any:
+        """Listen on a socket of its own at the address of the one that is given."""
+        options["sock"] = _beside(options["sock"])
+        return await super().create_server(*arguments, **options)
 
 
 def resolve_auth(settings: Settings, address: Address, *, keys: bool) -> Settings:
@@ -173,13 +195,18 @@ def serve(
     keyfile: str | None = None,
     ready: Callable[[Address], None] = lambda _: None,
 ) -> None:
-    """Serve until a signal ends it; `ready` is called with the address once it is bound.
+    """Serve until a signal ends it; `ready` is called with the address once clients can connect.
 
     With a `certfile` it speaks TLS; the private key is in `keyfile`, or in the same file.
     """
-    tls = _tls_options(certfile, keyfile)
+    options = _tls_options(certfile, keyfile)
     listening = _bind(address)
-    bound = Address(address.host, listening.getsockname()[1], "https" if tls else "http")
+    bound = Address(address.host, listening.getsockname()[1], "https" if options else "http")
+    if workers > 1 and sys.platform == "linux":  # others do not divide connections evenly
+        with listening:  # until the address is kept, so that no other server takes it
+            listening = _beside(listening)  # it does not listen, as it would get a share
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # others are refused
+        options["loop"] = f"{__name__}:{OwnSocketLoop.__name__}"
     with ExitStack() as stack:
         link = None
         if settings.url != MEMORY:  # which is in this process alone
@@ -187,14 +214,17 @@ def serve(
         if workers == 1:
             app = make_app(settings, link)  # raises before anybody is told that it is ready
             ready(bound)
-            uvicorn.Server(uvicorn_config(app, **tls)).run(sockets=[listening])
+            uvicorn.Server(uvicorn_config(app, **options)).run(sockets=[listening])
             return
         with _memory(settings) as memory:
             _app(settings, memory)  # here once, as errors in a server process would reach nobody
-        ready(bound)
         make = partial(make_app, settings, link)
-        config = uvicorn_config(make, factory=True, workers=workers, **tls)
-        ServerProcesses(config, sockets=[listening]).run()
+        config = uvicorn_config(make, factory=True, workers=workers, **options)
+        processes = ServerProcesses(partial(ready, bound), config, [listening])
+        try:
+            processes.run()
+        finally:
+            processes.terminate_all()  # those that are left if `ready` fails
 
 
 def _tls_options(certfile: str | None, keyfile: str | None) -> dict[str, Any]:
@@ -293,3 +323,13 @@ def _bind(address: Address) -> socket.socket:
             "Choose another with --port"
         ) from None
     return listening
+
+
+def _beside(there: socket.socket) -> socket.socket:
+    """Another socket at the address: Linux divides connections among those that listen."""
+    there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    beside = socket.socket(there.family, there.type, there.proto)
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        beside.setsockopt(socket.SOL_SOCKET, option, 1)
+    beside.bind(there.getsockname())
+    return beside
