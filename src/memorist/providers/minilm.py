@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Forward = Callable[[NDArray[np.int32]], Vectors]
 
-UPDATE_CURVE = (1.4, 0.45, 0.65)  # a constant, and what the odds by vectors and by reading count
+UPDATE_CURVE = (1.13, 0.63, 0.35)  # a constant, and what the odds by vectors and by reading count
 WINDOW = 254  # pieces of text; with the marks at both ends, the 256 the model was trained on
 MAX_WORD_CHARS = 100
 _IDEOGRAPHS = re.compile(

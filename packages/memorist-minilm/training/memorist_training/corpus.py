@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -94,6 +95,16 @@ class Story:
         return frozenset(
             (older, newer) for it in self.questions for older in it.older for newer in it.answers
         )
+
+    @property
+    def unknown(self) -> frozenset[tuple[int, int]]:
+        """Pairs of one matter that no question tells apart: one updates the other, or repeats it.
+
+        What changed twice is such a pair: the first two messages are both older than the last.
+        """
+        matters = [side for it in self.questions if it.older for side in (it.older, it.answers)]
+        pairs = (pair for matter in matters for pair in combinations(sorted(matter), 2))
+        return frozenset(pairs) - self.updates
 
 
 def read_stories(folder: Path = STORIES) -> list[Story]:

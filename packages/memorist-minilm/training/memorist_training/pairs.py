@@ -1,7 +1,8 @@
 """Pairs of messages of a story, of which the later may update what the earlier says.
 
 Each message is paired with those before it that are nearest by the embedder's vectors, and with
-what it updates. `told` of a pair is what the nets on the two vectors say of it.
+what it updates, where it is known whether it does. `told` of a pair is what the nets on the two
+vectors say of it.
 """
 
 from __future__ import annotations
@@ -49,11 +50,12 @@ def pack_pairs(
         for later in range(1, len(vectors)):
             order = np.argsort(-(vectors[:later] @ vectors[later]), kind="stable").tolist()
             updated = {older for older, newer in story.updates if newer == later}
+            unknown = {older for older, newer in story.unknown if newer == later}
             told = nets(vectors[:later], vectors[later]).tolist()
             rows += [
                 (number, place, older in updated, told[older], start + older, start + later)
                 for place, older in enumerate(order)
-                if place < NEAREST or older in updated
+                if (place < NEAREST or older in updated) and older not in unknown
             ]
     return {"messages": messages, "pairs": rows}
 

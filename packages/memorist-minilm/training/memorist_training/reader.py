@@ -8,6 +8,9 @@ Several teachers learn first, each without some of the messages and stories. The
 the labels and from what the teacher says who has not seen a message or pair: a label that no other
 explains counts less, and the reader does not become surer than it can be. Of messages without
 labels it learns what the teachers say, each time another one.
+
+With `--refine` the reader that was trained before goes on learning, and is its own teacher: it
+stays what it is, but for what it learns from new pairs.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ class Recipe:
     the reader does, which reads them all. `exchanged` of the messages get objects of others;
     `hidden` of their pieces are masked; `updates` of the pairs with an update come in each epoch.
     What is kept is the mean of the weights over the last steps, each counting `slow` of the one
-    after it. Of what the reader learns from a label, `trust` is what the teacher says instead.
+    after it. Of what the reader learns from a label, `trust` is what the teacher says instead, and
+    `trust_pairs` of what it learns from a pair.
     """
 
     seed: int = 1
@@ -65,6 +69,12 @@ class Recipe:
     updates: float = 0.08
     slow: float = 0.998
     trust: float = 0.6
+    trust_pairs: float = 0.6
+
+
+REFINE = Recipe(
+    teachers=1, epochs=75, pieces=10_240, rate=1e-4, head_rate=4e-4, updates=0.2, trust_pairs=0.0
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,27 +91,33 @@ def fit(
     recipe: Recipe,
     teachers: Readers | None = None,
     *,
+    begun: Mapping[str, Tensor] | None = None,
     looks: int = 0,
     look: Callable[[Readers], None] | None = None,
 ) -> Readers:
     """A reader that learns from teachers or, where there are none, the teachers.
 
-    So many times on the way, it is looked at as it would be if it ended there.
+    It begins with the weights in `begun`, if given, or as the embedder. So many times on the way,
+    it is looked at as it would be if it ended there.
     """
     torch.manual_seed(recipe.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     count = 1 if teachers else recipe.teachers
     model = Readers(lessons.base, count=count, dropout=recipe.dropout).to(device)
+    if begun:
+        model.load_state_dict(begun)
     batches = _batches(lessons, recipe, teaching=teachers is not None)
     others = [it for name, it in model.named_parameters() if not name.startswith("own.")]
     groups = [(list(model.own.parameters()), recipe.rate), (others, recipe.head_rate)]
     learner = Learner(groups, steps=batches.steps, most=math.sqrt(count), keep=recipe.slow)
 
+    trusts = (*[recipe.trust] * (len(WEIGHTS) - 1), recipe.trust_pairs)
+
     def step(packed: Tensor) -> Tensor:
         batch = hide(unpacked(packed), recipe.hidden)
         with torch.no_grad():
             taught = teachers(batch) if teachers else None
-        loss = reading_loss(model(batch), batch, taught, recipe.trust, count)
+        loss = reading_loss(model(batch), batch, taught, trusts, count)
         learner.gradient.zero_()
         loss.backward()  # type: ignore[no-untyped-call]
         learner.learn()
@@ -146,7 +162,7 @@ def hide(batch: Batch, share: float) -> Batch:
 
 @fused
 def reading_loss(
-    said: Output, batch: Batch, taught: Output | None, trust: float, count: int
+    said: Output, batch: Batch, taught: Output | None, trusts: Sequence[float], count: int
 ) -> Tensor:
     """How far readers are from saying what they should: labels, and what teachers say.
 
@@ -163,7 +179,7 @@ def reading_loss(
         if taught is not None:
             unseen = taught[number].exp()
             labelled = (of_pieces if number < 4 else batch.labelled)[..., None] > 0
-            mixed = trust * unseen + (1 - trust) * chances
+            mixed = trusts[number] * unseen + (1 - trusts[number]) * chances
             chances = torch.where(labelled, mixed, unseen)
         counts = (tags >= 0).float().reshape(count, -1)
         missed = -(chances * logs).sum(dim=2).reshape(count, -1) * counts
@@ -209,6 +225,26 @@ def changes(
     return written
 
 
+def restored(written: Mapping[str, np.ndarray], base: Mapping[str, np.ndarray]) -> Readers:
+    """The reader that `changes` wrote."""
+    model = Readers(base, count=1, dropout=0.0)
+    arrays = {name: array.astype(np.float32) for name, array in written.items()}
+    with torch.no_grad():
+        for name in base:
+            if key_of(name) in model.own:
+                array = arrays[name]
+                if name.partition(".")[2] in PARTS:
+                    array = base[name].astype(np.float32) + array * arrays[f"{name}_step"]
+                model.own[key_of(name)][0] = torch.from_numpy(array)
+        for name in ("shapes", "unknown"):
+            getattr(model, name)[0] = torch.from_numpy(arrays[name])
+        heads = ("head", "category", "update")
+        model.head[0] = torch.from_numpy(np.concatenate([arrays[it] for it in heads], axis=1))
+        biases = [arrays[f"{it}_bias"] for it in heads]
+        model.head_bias[0] = torch.from_numpy(np.concatenate(biases))
+    return model.eval()
+
+
 def _step(change: np.ndarray) -> np.ndarray:
     """The step of each column with which rounding its changes to few steps loses least."""
     best: np.ndarray = np.abs(change).max(axis=0) / STEPS + 1e-12
@@ -232,19 +268,27 @@ def main() -> None:
     kept, held_out = split(messages)
     given = dict(one.split("=") for one in options.recipe)
     kinds = {name: type(value) for name, value in asdict(Recipe()).items()}
-    recipe = replace(Recipe(), **{name: kinds[name](value) for name, value in given.items()})
+    recipe = REFINE if options.refine else Recipe()
+    recipe = replace(recipe, **{name: kinds[name](value) for name, value in given.items()})
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_float32_matmul_precision("high")
     _say(recipe=asdict(recipe), messages=len(messages), pairs=len(pairs))
     lessons, odds = Lessons(messages=kept, pairs=pairs, base=base), drawn_odds(pairs)
-    teachers = fit(lessons, recipe)
+    begun = None
+    if options.refine:
+        with np.load(READER) as written:
+            teachers = restored(written, base)
+        begun = teachers.state_dict()
+        teachers = teachers.to("cuda" if torch.cuda.is_available() else "cpu")
+    else:
+        teachers = fit(lessons, recipe)
     _say(teachers=measure(teachers, held_out), pairs=measure_pairs(teachers, measured, odds))
 
     def look(model: Readers) -> None:
         _say(reader=measure(model, held_out), pairs=measure_pairs(model, measured, odds))
         np.savez_compressed(options.out, **changes(model, base, odds))  # type: ignore[arg-type]
 
-    model = fit(lessons, recipe, teachers, looks=options.looks, look=look)
+    model = fit(lessons, recipe, teachers, begun=begun, looks=options.looks, look=look)
     look(model)
     languages = sorted({it.language for it in held_out})
     _say(
@@ -268,6 +312,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--recipe", nargs="*", default=[], metavar="NAME=VALUE")
     made.add_argument("--prepared", type=Path, default=Path("prepared-reader.npz"))
     made.add_argument("--prepare-only", action="store_true")
+    made.add_argument("--refine", action="store_true", help="go on from the trained reader")
     made.add_argument("--out", type=Path, default=READER)
     made.add_argument("--looks", type=int, default=0, help="how often it is written on the way")
     return made

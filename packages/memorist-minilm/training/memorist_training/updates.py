@@ -73,9 +73,10 @@ def pairs(embed: Embed, stories: Sequence[Story]) -> Pairs:
         vectors = embed(story.messages)
         alike = vectors @ vectors.T
         for newer in range(1, len(vectors)):
-            near = alike[newer, :newer].topk(min(NEAREST, newer)).indices
+            near = alike[newer, :newer].topk(min(NEAREST, newer)).indices.tolist()
+            near = [older for older in near if (older, newer) not in story.unknown]
             rows.append(features(vectors[near], vectors[newer].expand(len(near), -1)))
-            labels += [(older, newer) in story.updates for older in near.tolist()]
+            labels += [(older, newer) in story.updates for older in near]
     return Pairs(torch.cat(rows), torch.tensor(labels).float())
 
 
