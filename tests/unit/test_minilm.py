@@ -228,4 +228,4 @@ def test_reading_both_messages_confirms_an_update(minilm: MiniLM) -> None:
     earlier = ["I live in Munich, near the river. Where can I swim?", "Which train goes to Graz?"]
     even = np.full(2, 0.3, np.float32)
     chances = minilm.confirm_updates(earlier, later, even)
-    assert chances[0] > 0.4 > 0.1 > chances[1]
+    assert chances[0] > 0.4 > 0.2 > chances[1]
