@@ -391,9 +391,13 @@ def test_what_stands_above_already_stays_as_it_is() -> None:
 
 
 def test_what_does_not_fit_the_question_itself_is_not_lifted() -> None:
-    for score, order in ((3.5, [1, 2]), (3.7, [2, 1])):
+    for score, order in ((5.5, [1, 2]), (5.7, [2, 1])):
         found = {"words": finds((1, 9.0), (2, score))}
         assert list(ranked(found, told(1, 0, by=2), told(2, 1), ranking=LIFTING)) == order
+    meaning = replace(LIFTING, meaning=1.0)
+    for cosine, order in ((0.45, [1, 2]), (0.55, [2, 1])):  # however well its words fit
+        found = {"words": finds((1, 9.0), (2, 9.0)), "meaning": finds((1, 0.8), (2, cosine))}
+        assert list(ranked(found, told(1, 0, by=2), told(2, 1), ranking=meaning)) == order
     found = {"words": finds((1, 9.0))}
     assert list(ranked(found, told(1, 0, by=2), told(2, 1), ranking=LIFTING)) == [1]
 

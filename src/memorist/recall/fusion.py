@@ -32,7 +32,7 @@ MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.me
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
 MOST_WORDS = 0.6  # of those asked for: words count in full where a record holds so many,
 SOME_WORDS = 3  # or, of a long question, about as many as these
-FITS_TOO = 0.4  # of the score of what it updates, which a message needs by itself
+FITS_TOO = 0.62  # how near to a question, beside what it updates, a message is that fits, too
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
 OWN = ("user", None)  # roles of a user's statements, and of what was derived
 APART = timedelta(hours=1)  # sooner, people mostly go on with what they said
@@ -345,19 +345,23 @@ def _spread(board: Board, held: Any, order: Sequence[int], step: float) -> None:
 def _lift(board: Board, passages: Mapping[int, Passage], step: float) -> None:
     """Raise what probably updates a record to just above it, where it fits the question, too.
 
-    The oldest first, so that the newest of several stands above all of them. The one it overtakes
-    stays as it is: that one updates another is likely, and no more. What is known to be over is
-    not raised above what holds.
+    That is told by meaning or, where the record was not found by it, by words. The oldest comes
+    first, so that the newest of several stands above all of them. The one it overtakes stays as it
+    is: that one updates another is likely, and no more. What is known to be over is not raised
+    above what holds.
     """
     column: Column = {}
     scores, rows = board.scores, board.rows
+    by_meaning, by_words = (board.found.get(it, {}) for it in ("meaning", "words"))
     linked = [it for it in passages.values() if it.overtaken_by in passages]
     for it in sorted(linked, key=lambda it: (it.said_at, it.id)):
         by = passages[it.overtaken_by]
         older, newer = rows.get(it.record), rows.get(by.record)
-        if older is None or newer is None or scores[newer] < FITS_TOO * scores[older]:
+        if older is None or newer is None or (by.outdated and not it.outdated):
             continue
-        if by.outdated and not it.outdated:
+        found = by_meaning if older in by_meaning else by_words
+        (_, before), (_, now) = (found.get(row, (0, 0.0)) for row in (older, newer))
+        if now < FITS_TOO * before:
             continue
         least = scores[older] + column.get(older, 0.0) + step
         if scores[newer] + column.get(newer, 0.0) < least:
