@@ -1,6 +1,6 @@
 """What `memorist serve` holds on this machine, and what it costs beside an empty handler.
 
-Run with `make bench-server` or `python -m benchmarks.server`. One server process on a new SQLite
+Run with `make bench-server` or `python -m benchmarks.server`. Server processes on a new SQLite
 file with default settings, but for the limit of 100 requests a second of one caller, which is
 off. One user's messages are stored and indexed before, so that recall has something to do. Each
 kind of request is sent flat out first, in turns with an empty Starlette handler on a uvicorn of
@@ -74,7 +74,8 @@ def main() -> None:
         path = Path(folder) / "memory.db"
         fill(path, options.messages)
         ours = ["memorist", "serve", "--port", "0", "--rate", "0", "--user", "ada"]
-        with running(*ours, "--db", str(path)) as url, running("benchmarks.server_empty") as empty:
+        ours += ["--workers", str(options.workers), "--db", str(path)]
+        with running(*ours) as url, running("benchmarks.server_empty") as empty:
             server = Server(url, asked(url, options.messages))
             most = asyncio.run(compare(server, empty, options))
             show_most(most, options)
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=60, help="that each rate is held")
     made.add_argument("--rate", type=float, help="requests a second; else one that holds is found")
     made.add_argument("--messages", type=int, default=10_000, help="stored before")
+    made.add_argument("--workers", type=int, default=1, help="processes that serve")
     made.add_argument("--connections", type=int, default=8)
     made.add_argument("--rounds", type=int, default=4, help="of each kind flat out, 2 s each")
     return made
@@ -230,8 +232,9 @@ async def at_rate(server: Server, name: str, rate: float, seconds: float, connec
 def show_most(most: dict[str, Took], options: argparse.Namespace) -> None:
     console.print(
         f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
-        f"Python {platform.python_version()}, one server process with default settings, rate "
-        f"limit off, {options.messages:,} messages, {options.connections} connections"
+        f"Python {platform.python_version()}, server processes: {options.workers}, with default "
+        f"settings, rate limit off; messages: {options.messages:,}, connections: "
+        f"{options.connections}"
     )
     table = Table(title="Flat out, beside an empty Starlette handler")
     columns = ("request", "a second", "p50 ms", "p99 ms", "errors", "late", "of the empty handler")
