@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from memorist.errors import DimensionError, RecordError
 from memorist.language.people import People
-from memorist.language.text import PASSAGE_CHARS, term_stem
+from memorist.language.text import term_stem
 from memorist.records import query
 from memorist.records.message import Job, Source, is_trusted
 from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term, many
@@ -32,7 +32,7 @@ READ_AT_ONCE = 16  # messages, to take passages from them
 MAX_LINKED = 5_000
 RARE = 300  # passages: a synonym in more of them says nothing
 FIRST_LOOKS = (2, 8)  # times the limit is searched before all that a filter lets through
-SHORT_CHARS = PASSAGE_CHARS // 2  # of a message that is one statement, and one passage
+SHORT_CHARS = 200  # of a message that is one statement; longer ones tell several things
 NEAREST = 24  # passages, among which are the statements that a new one may update
 COMPARED = 6  # of those statements
 APART = 3_600_000_000  # microseconds; sooner in a session, people go on with what they said
