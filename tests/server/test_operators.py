@@ -46,6 +46,31 @@ def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Pat
     assert done.stderr.startswith("ConfigError: MEMORIST_RATE")
 
 
+BROKEN = """
+import sys
+from memorist.config import Settings
+from memorist.errors import ConfigError
+from memorist.server.http import run
+
+def broken(*_):
+    raise ConfigError("no luck today")
+
+if __name__ == "__main__":
+    run.make_app = broken
+    settings = Settings(url=sys.argv[1], embedder="none", auth="off")
+    run.serve(settings, run.Address("127.0.0.1", 0), workers=2, ready=print)
+"""
+
+
+def test_a_server_process_that_cannot_start_ends_the_server(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    command = [sys.executable, str(tmp_path / "broken.py"), str(tmp_path / "memory.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no luck today" in done.stderr
+    assert "ConfigError: a server process ended while it started (exit code 1)" in done.stderr
+
+
 def test_a_clients_file_with_half_a_character_keeps_it(tmp_path: Path) -> None:
     file, before = tmp_path / "mcp.json", r'{"a": "\ud800"}'
     file.write_text(before)

@@ -149,13 +149,20 @@ class ServerProcesses(Multiprocess):
             super().init_processes()
 
     def keep_subprocess_alive(self) -> None:
-        """Replace those that ended; at the start also wait, for a moment, until all serve."""
-        super().keep_subprocess_alive()
-        if self._ready and all(
-            process.wait_until_ready(0.5, self.should_exit) for process in self.processes
-        ):
+        """Replace those that ended; at the start wait, for a moment, until all serve.
+
+        One that ends before would end again: so does the server then.
+        """
+        if self._ready is None:
+            super().keep_subprocess_alive()
+        elif all(process.wait_until_ready(0.5, self.should_exit) for process in self.processes):
             self._ready()
             self._ready = None
+        elif ended := [it.exitcode for it in self.processes if it.exitcode is not None]:
+            raise ConfigError(
+                f"a server process ended while it started (exit code {ended[0]}); "
+                "what it wrote to standard error says why"
+            )
 
 
 class OwnSocketLoop(asyncio.SelectorEventLoop):
