@@ -162,6 +162,26 @@ def test_what_a_person_decided_stays_so(target: str) -> None:
         assert "The key is under the mat." in [hit.text for hit in hits]
 
 
+@pytest.mark.parametrize("is_derived", [True, False], ids=["derived", "not_derived_yet"])
+def test_a_correction_that_was_undone_does_not_come_back(target: str, is_derived: bool) -> None:
+    with opened(target) as memory:
+        memory.remember("I live in Oslo.", user="ada")
+        memory.jobs.catch_up()
+        [oslo] = memory.memories.list(user="ada")
+        said = memory.remember("I live in Graz.", user="ada").message_ids[0]
+        graz = memory.memories.change(oslo.id, user="ada", text="I live in Graz.", said_in=said)
+        if is_derived:
+            memory.jobs.catch_up()
+        memory.memories.undo(graz, user="ada")
+        memory.remember("I like tea.", user="ada")
+        for _ in range(2):
+            assert memory.jobs.catch_up() == 0
+            texts = {item.text for item in memory.memories.list(user="ada")}
+            assert texts == {"I live in Oslo.", "I like tea."}
+            assert {fact.object for fact in memory.facts.list(user="ada")} == {"Oslo", "tea"}
+            memory.jobs.rebuild(user="ada")
+
+
 def test_a_fact_added_by_hand_yields_again_to_what_was_said_later(target: str) -> None:
     with opened(target) as memory:
         memory.facts.add("user", "lives in", "Oslo", user="ada", valid_from=START)

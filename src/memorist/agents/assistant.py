@@ -141,10 +141,10 @@ def correct(box: Toolbox, id: Which, text: Right = None, undo: Undo = False) -> 
     """
     if bool(text) == undo:
         raise InvalidError("give text, or else undo")
+    box.memory.jobs.catch_up(CATCH_UP_S)
     if undo:
         box.memory.memories.undo(_bare(id), user=box.user_id)
         return "The last correction was taken back."
-    box.memory.jobs.catch_up(CATCH_UP_S)
     known = _find(box, id)
     if known is None:
         return _matches(box, id, "correct")

@@ -11,7 +11,7 @@ from datetime import datetime
 from memorist.lifecycle import model
 from memorist.lifecycle.neighbours import all_facts, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
-from memorist.lifecycle.reconcile import reconcile
+from memorist.lifecycle.reconcile import duplicate_of, reconcile
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import is_lesson, lessons
@@ -219,12 +219,18 @@ class Deriver:
         """What the candidates change, each decided with regard to those before it."""
         scope = batch.home.within(session=batch.session.session)
         seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
-        retracted = self._retract_revised(batch)
+        ids = [one.message.message_id for one in batch.entries if one.seq in batch.wanted]
+        derived = self._store.derived(batch.home, ids)
+        retracted = self._retract_revised(batch, ids, derived)
+        ended = self._ended_by_hand(batch.home, derived)
         changes = list(retracted)
         self._budget.start(max(len(batch.wanted), 1))
         for candidate in candidates:
             self._gate.wait()
             self._budget.check()
+            told = [item for item in ended if not {*item.sources}.isdisjoint(candidate.sources)]
+            if duplicate_of(candidate, told, self._extraction.policy):
+                continue
             last = seqs[candidate.sources[-1]]
             is_own = bool(candidate.claims) and candidate.source in ("user", "import")
             if not (is_own or is_lesson(candidate) or self._has_room(batch, last, changes)):
@@ -245,10 +251,16 @@ class Deriver:
         kept = self._store.kept_by_hand(home, list(added.values())) if added else set()
         return [change for change in changes if added.get(id(change)) not in kept]
 
-    def _retract_revised(self, batch: SessionBatch) -> list[Change]:
+    def _ended_by_hand(self, home: Scope, derived: Sequence[str]) -> list[MemoryItem]:
+        """The memories that a person has ended: their messages do not bring them back."""
+        kept = self._store.kept_by_hand(home, derived) if derived else set()
+        records = self._store.records(home, sorted(kept)) if kept else []
+        return [one for one in records if isinstance(one, MemoryItem) and _is_over(one)]
+
+    def _retract_revised(
+        self, batch: SessionBatch, ids: Sequence[str], derived: Sequence[str]
+    ) -> list[Change]:
         """Retractions of what was derived from nothing but messages that were revised since."""
-        ids = [one.message.message_id for one in batch.entries if one.seq in batch.wanted]
-        derived = self._store.derived(batch.home, ids)
         revised = {id_ for id_ in ids if derived and self._store.revisions(batch.session, id_)}
         records: list[MemoryItem | Fact] = []
         if revised:

@@ -79,7 +79,7 @@ def reconcile(
     claims = partial(_claims, candidate, neighbours, scope, now)
     if not candidate.text:  # a fact that was added outright
         return list(claims(None))
-    duplicate = None if candidate.id else _duplicate(candidate, neighbours.items, policy)
+    duplicate = None if candidate.id else duplicate_of(candidate, neighbours.items, policy)
     if duplicate is not None:
         may_change = _may_change(candidate, duplicate)
         is_late = candidate.said_at < duplicate.created_at
@@ -190,9 +190,10 @@ def derived_id(kind: str, sources: Sequence[str], *parts: str) -> str:
     return hashlib.sha256(stated.encode()).hexdigest()[:32] if sources else new_id()
 
 
-def _duplicate(
+def duplicate_of(
     candidate: Candidate, items: Sequence[MemoryItem], policy: Policy
 ) -> MemoryItem | None:
+    """The memory that says the same as a candidate."""
     if is_lesson(candidate):  # the same tools with the same end, however long they took
         return next((item for item in items if item.tags == candidate.tags), None)
     scored = [(alike(candidate.text, item.text), item) for item in items]
