@@ -450,7 +450,7 @@ class Memory:
         `message` removes one message, `source` all that came from there ("web"); with either goes
         everything derived from it, and what other messages said is derived again. `memory`
         removes one memory or fact alone. Everything goes only with `everything=True`, and an id
-        that happens to be None is an error: it must not empty a memory. The bytes leave the files
+        that is None or empty is an error: it must not empty a memory. The bytes leave the files
         in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
         A `dry_run` removes nothing and counts what would go.
         """
@@ -458,10 +458,10 @@ class Memory:
         what = given(message=message, memory=memory, source=source)
         if everything == bool(where or what):
             raise InvalidError(
-                "name an agent, session, message or source, or else say everything=True"
+                "name an agent, session, message, memory or source, or else say everything"
             )
-        if None in (*where.values(), *what.values()):
-            raise InvalidError("an id to forget by is None")
+        if not all((*where.values(), *what.values())):
+            raise InvalidError("an id to forget by is empty; name what is meant")
         for name, id_ in what.items():
             check_text(id_, name)
         gone = self.store.forget(

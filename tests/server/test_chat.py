@@ -153,6 +153,14 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(
     assert memory.history(user="ada") == []
 
 
+def test_what_is_wrong_is_said_in_words_that_fit(client: httpx.Client) -> None:
+    empty = client.post("/api/chat", json={"message": ""}).json()["detail"]
+    assert empty == "message must say something"
+    for body in ([], None, "Hello"):
+        detail = client.post("/api/chat", json=body).json()["detail"]
+        assert detail in ("body: Input should be a JSON object", "body: Field required")
+
+
 def test_a_message_sent_again_under_its_id_is_stored_once(
     client: httpx.Client, memory: Memory
 ) -> None:

@@ -494,6 +494,7 @@ def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
     scope = request(JSON, (b"content-length", b"1001"), method="POST")
     answer = call(BodyLimit(app, max_bytes=1_000), scope)
     assert (answer.status, answer.problem["code"]) == (413, "too_large")
+    assert "divide it" in answer.problem["detail"]
 
 
 @pytest.mark.parametrize("length", [b"9" * 400, b"0" * 400 + b"9" * 10, b"-5", b"x", b""])

@@ -368,7 +368,7 @@ def test_doctor_says_when_a_file_is_no_database(run: Run, tmp_path: Path) -> Non
     letter = "This is a letter, not a database. " * 100
     (tmp_path / "m.db").write_text(letter)
 
-    assert "damaged or is not a SQLite database" in examined(run)
+    assert "damaged or is not a SQLite database; name another" in " ".join(examined(run).split())
     assert (tmp_path / "m.db").read_text() == letter
 
 

@@ -244,6 +244,7 @@ def test_undo_refuses_to_guess(run: Run, memory: Memory) -> None:
 
     assert isinstance(run("undo", "same").exception, InvalidError)
     assert isinstance(run("undo", "nobody").exception, NotFoundError)
+    assert isinstance(run("undo", "").exception, NotFoundError)
     assert isinstance(run("undo", "one-and-the-same", "--user", "eve").exception, NotFoundError)
 
 
@@ -304,6 +305,18 @@ def test_forgetting_needs_an_aim_and_a_yes(run: Run, memory: Memory) -> None:
     assert asked.exit_code == 1
     assert "Forget session monday of user me" in asked.stderr
     assert len(memory.history(user="me")) == 1
+
+
+@pytest.mark.parametrize("option", ["--agent", "--session", "--message", "--memory", "--source"])
+def test_what_is_forgotten_is_named_by_more_than_a_variable_that_is_not_set(
+    run: Run, memory: Memory, option: str
+) -> None:
+    memory.remember("tea", user="me")
+    keep(memory, "Likes tea")
+
+    for empty in ("", "…") if option == "--memory" else ("",):
+        assert run("forget", option, empty, "--yes").exit_code != 0
+    assert len(memory.history(user="me")) == len(memory.memories.list(user="me")) == 1
 
 
 def test_what_was_forgotten_is_counted(run: Run, memory: Memory) -> None:

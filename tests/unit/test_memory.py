@@ -336,10 +336,11 @@ def test_forgetting_everything_has_to_be_said(memory: Memory) -> None:
     chat = memory.session(user="ada")
     chat.add("user", "keep me")
     unsaid: list[dict[str, Any]] = [{}, {"agent": None}, {"session": None}, {"message": None}]
+    unsaid += [{name: ""} for name in ("agent", "session", "message", "memory", "source")]
     unsaid.append({"session": chat.id, "message": None})
     unclear = [{"session": chat.id}, {"agent": ""}, {"message": "m"}]
     for named in unsaid + [{**one, "everything": True} for one in unclear]:
-        with pytest.raises(InvalidError, match=r"everything=True|is None"):
+        with pytest.raises(InvalidError, match=r"say everything|is empty"):
             memory.forget(user="ada", **named)
 
     assert contents(memory.history(user="ada")) == ["keep me"]

@@ -55,7 +55,9 @@ def recall(
     min_score: float = typer.Option(
         MIN_SCORE, min=0, max=1, help="Only hits of at least this score, 0 to 1."
     ),
-    kind: str | None = typer.Option(None, help="Only: message, memory, fact, note or article."),
+    kind: str | None = typer.Option(
+        None, help="Only: message, memory, fact, note, article or entry."
+    ),
     role: str | None = typer.Option(None, help="Only what user, assistant, tool or system said."),
     after: Annotated[datetime | None, opt.moment("Only what was said at or after.")] = None,
     before: Annotated[datetime | None, opt.moment("Only what was said at or before.")] = None,

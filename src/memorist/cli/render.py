@@ -165,9 +165,10 @@ def full_id(end: str, ids: Iterable[str]) -> str:
 
     The ids are not read where `end` is a whole one.
     """
-    if len(end) >= WHOLE_ID_CHARS:
+    shown = end.removeprefix("…")
+    if not shown or len(end) >= WHOLE_ID_CHARS:
         return end
-    matches = [id_ for id_ in ids if id_.endswith(end.removeprefix("…"))]
+    matches = [id_ for id_ in ids if id_.endswith(shown)]
     if end in matches or not matches:
         return end
     if len(matches) > 1:

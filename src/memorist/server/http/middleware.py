@@ -279,7 +279,8 @@ class BodyLimit(CheckMiddleware):
             raise TooLargeError("this address takes no body")
         is_file = takes_file(scope)
         if declared_length(scope) > (most := self._limits[is_file]):
-            raise TooLargeError(f"the {'file' if is_file else 'body'} has over {most} bytes")
+            what = "file" if is_file else "body"
+            raise TooLargeError(f"the {what} has over {most:,} bytes; divide it")
         if is_file and not has_type(scope, OCTETS_TYPE):
             raise HttpError(415, "not_a_file", "a file is sent as application/octet-stream")
         if not is_file and not has_type(scope, JSON_TYPE):

@@ -138,6 +138,8 @@ def _field(error: Mapping[str, Any]) -> dict[str, str]:
     path, kind, text = error["loc"], str(error["type"]), error["msg"]
     known = path[:-1] if kind == "extra_forbidden" else path
     parts = [str(part) for part in known if isinstance(part, int) or str(part).isidentifier()]
+    if kind == "model_attributes_type":
+        text = "Input should be a JSON object"
     if kind == "union_tag_invalid":  # whose text quotes the tag
         text = f"{error['ctx']['discriminator']} should be {error['ctx']['expected_tags']}"
     return {"field": ".".join(parts[:6]), "kind": kind, "says": text}

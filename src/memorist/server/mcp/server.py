@@ -163,8 +163,8 @@ class McpServer(FastMCP):
             if not isinstance(error.__cause__, ValidationError):
                 raise
             details = error.__cause__.errors(include_input=False, include_url=False)
-            wrong = [f"{it['loc'][0] if it['loc'] else name}: {it['type']}" for it in details]
-            raise ToolError(f"{name} was called wrongly: {', '.join(wrong)}") from None
+            wrong = [f"{it['loc'][0] if it['loc'] else name}: {it['msg']}" for it in details]
+            raise ToolError(f"{name} was called wrongly: {'; '.join(wrong)}") from None
 
 
 def _check_names(kind: str, name: str, known: dict[str, list[str]], given: dict[str, Any]) -> None:

@@ -149,9 +149,10 @@ class PostgresEngine(ProcessPart):
         until = time.monotonic() + min(_OPENING_SECONDS, self._patience)
         while (error := self._reach()) and not _COMING.search(str(error)):
             if not might_pass(error) or time.monotonic() > until:
+                reason = " ".join(str(error).split())
                 raise errors.StoreUnavailableError(
-                    f"there is no way to PostgreSQL: {error}; check host, port, database, user and "
-                    "password"
+                    "there is no way to PostgreSQL; check host, port, database, user and password: "
+                    f"{reason}"
                 )
             time.sleep(0.2)
 

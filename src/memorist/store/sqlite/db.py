@@ -37,6 +37,7 @@ MAX_WAITING = 32  # messages whose words are not in the text index yet: a search
 COUNT_SECONDS = 30.0  # for which a count is reused
 WORTH_KEEPING = 1_000
 MAX_COUNTS = 1_000
+NOT_A_DATABASE = "the file is damaged or is not a SQLite database; name another, or a backup of it"
 MARK = "·"  # no letter of a word, and FTS5 takes it for one
 
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
@@ -78,16 +79,18 @@ def translate(error: apsw.Error | OSError) -> errors.StoreError:
         case apsw.FullError():
             return errors.StoreFullError("the disk is full; nothing acknowledged was lost")
         case apsw.NotADBError() | apsw.CorruptError():
-            return errors.StoreDamagedError("the file is damaged or is not a SQLite database")
+            return errors.StoreDamagedError(NOT_A_DATABASE)
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
             return errors.StoreUnavailableError(
-                "the database cannot be opened for writing; on a read-only mount, it can be read "
-                "if there is no -wal file beside it"
+                "the database cannot be opened for writing; allow that for the file and its folder "
+                "(on a read-only mount it can be read if there is no -wal file beside it)"
             )
         case apsw.ConnectionClosedError():
             return errors.StoreUnavailableError("the store is closed")
         case OSError():
-            return errors.StoreUnavailableError(f"the database's folder: {error.strerror}")
+            return errors.StoreUnavailableError(
+                f"the database's folder cannot be written: {error.strerror}"
+            )
     return errors.StoreError(f"SQLite refused: {type(error).__name__}")
 
 

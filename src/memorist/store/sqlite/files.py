@@ -15,7 +15,7 @@ except ImportError:  # on Windows
 
 from memorist import errors
 from memorist.store.engine import newer_schema
-from memorist.store.sqlite.db import APPLICATION_ID
+from memorist.store.sqlite.db import APPLICATION_ID, NOT_A_DATABASE
 
 
 class WriteTurn:
@@ -95,7 +95,7 @@ def refuse_foreign(path: str, known: int) -> None:
     if size == 0:
         return
     if size < 512:  # SQLite would take it for an empty database
-        raise errors.StoreDamagedError("the file is damaged or is not a SQLite database")
+        raise errors.StoreDamagedError(NOT_A_DATABASE)
     try:
         flags = apsw.SQLITE_OPEN_READONLY
         connection = read_only(path) if is_read_only(path) else apsw.Connection(path, flags=flags)

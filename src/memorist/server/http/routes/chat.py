@@ -56,7 +56,7 @@ NamedEvent = tuple[str, Any]
 class ChatAsk(UserRequest):
     """A message to the agent, or the id of a stored one that wants an answer."""
 
-    message: Question | None = Field(None, min_length=1, examples=["Where shall I go today?"])
+    message: Question | None = Field(None, examples=["Where shall I go today?"])
     asked_id: str | None = Field(None, description="The message's id, new or of a stored one.")
     session_id: str | None = Field(None, description="The one shown; else the active one.")
     agent: AgentName = None
