@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, suppress
@@ -26,7 +27,7 @@ from cryptography.x509.oid import NameOID
 from memorist import Memory
 from memorist.cli.main import app as command
 from memorist.config import Settings
-from memorist.server.auth import Guard, Keys
+from memorist.server.auth import KEYS_SECONDS, Guard, Keys
 from memorist.server.http import run
 from memorist.server.http.app import Limits, build_app
 from memorist.server.http.routes import system
@@ -67,6 +68,7 @@ def test_a_key_turns_authentication_on_while_the_server_runs(any_memory: Memory)
         assert not any_memory.users()
 
         key = keys.create(tenant="acme", user="ada")
+        time.sleep(KEYS_SECONDS)
         for path in ("/api/sessions", "/metrics"):
             assert client.get(path).status_code == 401
         assert client.get("/metrics", headers=bearer(key.text)).status_code == 403

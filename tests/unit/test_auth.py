@@ -28,6 +28,7 @@ from memorist.errors import (
 from memorist.language.unsafe import find_secrets
 from memorist.records.scope import ApiKey
 from memorist.records.values import now
+from memorist.server import auth
 from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, Principal, build_guard
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
@@ -281,6 +282,22 @@ def test_a_local_guard_takes_everyone_without_a_key_for_its_one_user() -> None:
     assert local.authenticate(None) == everyone
     for header in ("", "Bearer mk_nonsense"):
         assert "leave the key out" in refused(local, header)
+
+
+def test_a_local_guard_knows_for_a_moment_that_there_is_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(auth, "KEYS_SECONDS", 60)
+    with SqliteStore(":memory:") as store:
+        local = Guard.local("default", "me", keys_of(store))
+        assert local.at_once(None) is None
+        assert local.authenticate(None) == local.at_once(None)
+        assert local.at_once("Bearer mk_nonsense") is None
+        key = made(store)
+        assert "send a key" in refused(local, None)
+        with pytest.raises(UnauthorizedError):
+            local.at_once(None)
+        assert local.authenticate(f"Bearer {key.text}").user == "ada"
 
 
 def test_tokens_are_off_unless_the_settings_say_how_to_check_them(store: Store) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import re
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -33,6 +35,7 @@ if TYPE_CHECKING:  # tokens need an extra, keys do not
 MAX_CHARS = 8_192  # of an Authorization header
 MAX_LIFETIME = timedelta(days=36_500)
 ID_BYTES, SECRET_BYTES = 8, 32
+KEYS_SECONDS = 0.05  # after which a server without keys looks again whether there is one
 _BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE | re.ASCII)
 _KEY = re.compile(r"mk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 NO_KEYS = (
@@ -74,6 +77,10 @@ class Guard:
         """Every caller is this user, who is on this machine; with `keys`, until there is one."""
         return LocalGuard(Principal(tenant=tenant, user=user, name="local", local=True), keys)
 
+    def at_once(self, authorization: str | None) -> Principal | None:
+        """The same as `authenticate`, or None where that has to ask the database."""
+        return self.authenticate(None) if authorization is None else None
+
     def authenticate(self, authorization: str | None) -> Principal:
         """The caller who sent this header; raises UnauthorizedError if it proves nobody."""
         if authorization is None:
@@ -110,11 +117,21 @@ class LocalGuard(Guard):
         self._user = user
         self._api_keys = keys
         self._with_keys: Guard | None = None  # once there is a key
+        self._until = math.inf if keys is None else 0.0  # when to look whether there is one
+
+    def at_once(self, authorization: str | None) -> Principal | None:
+        if self._with_keys is not None:
+            return self._with_keys.at_once(authorization)
+        is_known = authorization is None and time.monotonic() < self._until
+        return self._user if is_known else None
 
     def authenticate(self, authorization: str | None) -> Principal:
         """The local user, while there is no key at all; a key is refused then, never ignored."""
-        if self._with_keys is None and self._api_keys is not None and self._api_keys.exist():
-            self._with_keys = Guard(self._api_keys)
+        if self._with_keys is None and self._api_keys is not None:
+            began = time.monotonic()
+            if self._api_keys.exist():
+                self._with_keys = Guard(self._api_keys)
+            self._until = began + KEYS_SECONDS
         if self._with_keys is not None:
             return self._with_keys.authenticate(authorization)
         if authorization is not None:

@@ -27,7 +27,7 @@ from memorist.errors import (
     TooLargeError,
     UnauthorizedError,
 )
-from memorist.server.auth import Guard, LocalGuard, Principal
+from memorist.server.auth import Guard, Principal
 from memorist.server.http.problems import REQUESTS, HttpError, header_values, refuse, request_id_of
 
 SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -219,10 +219,10 @@ class Authenticate(CheckMiddleware):
         if len(sent) > 1:
             raise UnauthorizedError("there is more than one Authorization header")
         header = sent[0].decode("latin-1") if sent else None
-        if header is None and not isinstance(self._guard, LocalGuard):  # needs no database
-            return self._guard.authenticate(None)
-        loop = asyncio.get_running_loop()
-        principal = await loop.run_in_executor(self._threads, self._guard.authenticate, header)
+        principal = self._guard.at_once(header)
+        if principal is None:
+            loop = asyncio.get_running_loop()
+            principal = await loop.run_in_executor(self._threads, self._guard.authenticate, header)
         if principal.local and any(header_values(scope, name) for name in PROXY_HEADERS):
             raise ForbiddenError("this server is for one local user; behind a proxy use --auth")
         return principal
