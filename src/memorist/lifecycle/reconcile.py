@@ -124,7 +124,10 @@ def _corrected(
         changes: list[Change] = [Add(new)]
         for fact in stated:
             thing = _named(wrong).sub(right, fact.object)
-            claim = Claim(subject=fact.subject, predicate=fact.predicate, object=thing)
+            end = _end_of(thing, fact, candidate)
+            claim = Claim(
+                subject=fact.subject, predicate=fact.predicate, object=thing, valid_to=end
+            )
             if thing != fact.object:
                 changes += _correct([fact], _fact(claim, told, scope, now, id_))
         only = Supersede(old_id=item.id, record=new, reason=CORRECTED, at=candidate.said_at)
@@ -134,6 +137,12 @@ def _corrected(
         return []  # it states something itself, or no fact says what is wrong, or several do
     claim = Claim(subject=meant[0].subject, predicate=meant[0].predicate, object=instead[0])
     return _correct(meant, _fact(claim, candidate, scope, now, None))
+
+
+def _end_of(thing: str, fact: Fact, candidate: Candidate) -> datetime | None:
+    """When a fact that had an end is over, once its object is corrected: a plan after its day."""
+    days = find_dates(thing, candidate.said_at, 1) if fact.valid_to else []
+    return max((it.end for it in days if it.end > candidate.said_at), default=fact.valid_to)
 
 
 def _wrong(candidate: Candidate, facts: Sequence[Fact], now: datetime) -> list[Change]:
@@ -148,7 +157,8 @@ def _wrong(candidate: Candidate, facts: Sequence[Fact], now: datetime) -> list[C
 
 
 def _is_open(fact: Fact, candidate: Candidate) -> bool:
-    return fact.known_to is None and fact.valid_to is None and _may_change(candidate, fact)
+    goes_on = fact.valid_to is None or fact.valid_to > candidate.said_at
+    return fact.known_to is None and goes_on and _may_change(candidate, fact)
 
 
 def _named(thing: str) -> Pattern:
@@ -226,8 +236,9 @@ def _overtaken(
     known = {fact.id: fact for fact in after(facts, changes)}
     stated = [known[change.id] for change in changes if isinstance(change, Reinforce)]
     stated += [fact for fact in known.values() if fact.memory == item.id and fact.reason == NEWER]
-    over = next((fact for fact in stated if fact.valid_to), None)
-    if over is None or over.valid_to is None or any(claim.valid_to for claim in candidate.claims):
+    over = next((fact for fact in stated if fact.valid_to and fact.predicate not in PLANS), None)
+    lasting = [claim for claim in candidate.claims if claim.predicate not in PLANS]
+    if over is None or over.valid_to is None or any(claim.valid_to for claim in lasting):
         return item
     heir = known.get(over.superseded_by or "")
     by, ended_at = heir.memory if heir else None, max(over.valid_to, item.created_at)
@@ -284,6 +295,8 @@ def resolve_claim(
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
     compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
     if claim.ends:
+        if claim.predicate in PLANS:  # what a message tells as done is not what it plans
+            same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
         return _ended(same, since, candidate) or (_past(new, since, rivals) if replaces else [])
     is_past = new.valid_to is not None and new.valid_to <= said
     moments = {since} if is_past else {since, max(since, said)}
@@ -349,11 +362,16 @@ def _ended(same: Sequence[Fact], since: datetime, candidate: Candidate) -> list[
     return [
         Expire(id=fact.id, at=since, reason="said to be over", planned=since > candidate.said_at)
         for fact in same
-        if (fact.valid_to is None or (fact.ended_at and fact.valid_to > since))
+        if (fact.valid_to is None or (_may_end_earlier(fact) and fact.valid_to > since))
         and _said_at(fact) <= candidate.said_at
         and not _stays(fact, since, candidate)
         and _may_change(candidate, fact)
     ]
+
+
+def _may_end_earlier(fact: Fact) -> bool:
+    """Whether a fact's end is a day that was announced, and not when another one began."""
+    return fact.ended_at is not None or fact.predicate in PLANS
 
 
 def _called_off(

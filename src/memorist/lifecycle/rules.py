@@ -344,11 +344,22 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
         over = [it for it, ends in same if not ends and _knows_no_end(it, done)]
         if over and mark.rule.ends:  # "I used to have a cat", "I finished my contract at Siemens"
             dropped += over
+        elif worse := [it for it, _ in same if _says_less(it, mark, statement)]:
+            dropped += worse
         elif same or any(_contains(match, mark) for match in by_rules):
             dropped.append(mark)
         elif is_single_valued(predicate):
             dropped += [match for match, _, ends in rivals if ends == mark.rule.ends]
     return [match for match in matches if not any(match is it for it in dropped)]
+
+
+def _says_less(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
+    """Whether a rule takes a whole clause for a plan of which the reader marks what is planned."""
+    same = mark.rule.predicate == match.rule.predicate and match.is_plan and match.language.spaced
+    if not same or mark.rule.ends or match.parts.groupdict().get("object"):
+        return False
+    (start, end), (_, last) = mark.parts.span(), match.parts.span()
+    return statement.clause_of(match)[0] < start and end >= last - 1
 
 
 def _knows_no_end(match: RuleMatch, done: Sequence[tuple[int, int]]) -> bool:
@@ -450,6 +461,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
+    planned = statement.end_of_plan(match) if predicate in PLANS and not rule.ends else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
@@ -458,7 +470,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             predicate=predicate,
             object=thing,
             valid_from=near.start if near and predicate not in _DATES else statement.said_at,
-            valid_to=until.end if until and is_over else None,
+            valid_to=until.end if until and is_over else planned,
             single=is_figure or is_single_valued(predicate),
             ends=ends or rule.off,
             off=rule.off,
@@ -530,7 +542,7 @@ def _objects(
     if predicate == "born on":
         return [spans[0].text] if spans else []
     if predicate in PLANS and "object" not in match.parts.groupdict():
-        first, last = statement.clauses.around(*match.parts.span())
+        first, last = statement.clause_of(match)
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
         last = match.parts.end() + after.start() if after else last
         thing = statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")

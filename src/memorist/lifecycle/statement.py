@@ -20,6 +20,7 @@ _DONE_TOO = OWN | {"decision", "project", "event"}
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place
 _MENTION_CHARS = 8  # around those named: "my Anna"
 _LEAD_CHARS = 12  # before a date: "from", "as of"
+_DUE_CHARS = 8  # before a date: "by", "before"
 # Whether a date without its year means the last one (-1) or the next one (1).
 _LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
 
@@ -178,6 +179,27 @@ class Statement(NamedTuple):
         led = self.clauses.text[max(0, day.place[0] - _LEAD_CHARS) : day.place[1]]
         apart = distance(match.parts.span("object"), day.place) > 0
         return apart and bool(match.language.cues["from"].search(led))
+
+    def clause_of(self, match: RuleMatch) -> tuple[int, int]:
+        """Where the clause of a match begins and ends; a match begins at the edge of a word."""
+        start, end = match.parts.span()
+        first, last = self.clauses.around(min(start + 1, end - 1), end)
+        spans = [it.place for it in self.dates(match.rule.group) if first <= it.place[0] < last]
+        if spans and not any(map(str.isalnum, self.text[first : spans[0][0]])):
+            rest = self.text[spans[-1][1] : last]
+            if not any(map(str.isalnum, rest)):  # a date alone is that of the clause before
+                first = self.clauses.around(max(first - 1, 0), end)[0]
+        return first, last
+
+    def end_of_plan(self, match: RuleMatch) -> datetime | None:
+        """When the last day ahead that a plan names is over; a task that is due by then goes on."""
+        first, last = self.clause_of(match)
+        days = [it for it in self.dates(match.rule.group) if first <= it.place[0] < last]
+        spans = ((max(first, it.place[0] - _DUE_CHARS), it.place[1] + 2) for it in days)
+        led = (self.clauses.text[start:end] for start, end in spans)
+        if any(map(match.language.cues["due"].search, led)):
+            return None
+        return max((it.end for it in days if it.end > self.said_at), default=None)
 
     def end_of(self, match: RuleMatch) -> DateSpan | None:
         """The date ahead until which a claim holds, if its clause names one: "until June"."""

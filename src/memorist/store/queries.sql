@@ -293,7 +293,8 @@ WHERE owner = :owner AND id = :id AND ended_at IS NULL AND (expires_at IS NULL O
 -- name: end_fact_validity
 UPDATE facts SET superseded_by = coalesce(:superseded_by, superseded_by), reason = :reason, ended_at = :now,
   valid_to = CASE WHEN valid_from > :at THEN valid_from ELSE CAST(:at AS BIGINT) END
-WHERE owner = :owner AND id = :id AND (valid_to IS NULL OR (ended_at IS NOT NULL AND valid_to > :at))
+WHERE owner = :owner AND id = :id AND (valid_to IS NULL
+  OR valid_to > CASE WHEN valid_from > :at THEN valid_from ELSE CAST(:at AS BIGINT) END)
 
 -- name: end_fact_belief
 UPDATE facts SET known_to = :at, superseded_by = :superseded_by, reason = :reason
