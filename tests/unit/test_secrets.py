@@ -25,11 +25,18 @@ SECRETS = [
     ("密码是 Panda2024", "password"),
     ("my card is 4111 1111 1111 1111", "credit card"),
     ("please pay to DE89 3704 0044 0532 0130 00", "iban"),
+    ("my ssn is 078-05-1120", "identity number"),
+    ("my passport number is X12345678", "identity number"),
+    ("meine Steuer-ID ist 12345678901", "identity number"),
+    ("mi DNI es 12345678Z", "identity number"),
+    ("mon numéro de sécu est 1 85 05 78 006 084 36", "identity number"),
+    ("номер паспорта 4509 123456", "identity number"),
+    ("我的身份证号是11010519491231002X", "identity number"),
     ("use Zk4pQ9xW2vB7nM1tR6yL3cH8 for it", "token"),
 ]
 
 
-@pytest.mark.parametrize(("text", "kind"), SECRETS, ids=[kind for _, kind in SECRETS])
+@pytest.mark.parametrize(("text", "kind"), SECRETS, ids=range(len(SECRETS)))
 def test_a_secret_is_found_and_named(text: str, kind: str) -> None:
     assert kind in find_secrets(text)
 
@@ -50,6 +57,9 @@ def test_a_secret_is_found_and_named(text: str, kind: str) -> None:
         "DE89 3704 0044 0532 0130 01 is no account",
         "https://example.com/a?b=c",
         "I pinned numpy at 2.1",
+        "my passport expires in 2027",
+        "the order number is 123456",
+        "ich schaffe nie 10000 Schritte am Tag",
     ],
 )
 def test_what_is_no_secret_is_left_alone(text: str) -> None:
