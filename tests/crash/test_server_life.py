@@ -225,7 +225,7 @@ def test_servers_killed_over_a_change_of_embedder_leave_every_vector(target: str
     said = [f"My friend number{number} plays chess in Bonn." for number in range(600)]
     with Memory(target, embedder=StaticEmbedder(), extraction=None) as memory:
         memory.remember(said, user="ada", session="s")
-        memory.jobs.catch_up(60)
+        memory.jobs.catch_up(300)
     chance = random.Random(20_261_116)
     server, waited = ServerProcess(target, "--rate", "0", embedder="minilm"), 0
     for _ in range(8):

@@ -128,7 +128,7 @@ def test_a_job_that_kills_every_process_is_set_aside_and_told_of(target: str) ->
     assert deaths == MAX_DEATHS, "the others do not die with it"
     with open_store(target) as store, Memory(store, embedder=Deadly()) as memory:
         assert list(store.unembedded(USER, "new", limit=9).values()) == ["poison"]
-        assert memory.jobs.catch_up(20) == memory.jobs.dead() == 1
+        assert memory.jobs.catch_up(300) == memory.jobs.dead() == 1
         assert memory.jobs.waiting()["dead"] == 1
         [dead] = memory.jobs.list(user=USER.user, dead=True)
         assert dead.error == DIED

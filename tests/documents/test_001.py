@@ -287,7 +287,7 @@ def test_rules_find_the_documents_own_fact_without_a_model() -> None:
 def test_general_facts_are_no_part_of_a_users_profile() -> None:
     with Memory(":memory:", embedder=None) as memory:
         memory.remember("Paris is the capital of France", user="ada")
-        memory.jobs.catch_up(10)
+        memory.jobs.catch_up(300)
         assert memory.facts.list(user="ada") == []
         graph = KGMemory(memory=memory, user="ada")
         [fact] = graph.extract_and_update_from_text("Paris is the capital of France")
@@ -356,7 +356,7 @@ def test_long_conversations_are_compressed_facts_found_by_meaning_and_memories_e
         graph.extract_and_update_from_text("I moved to Berlin.")
         for number in range(12):
             graph.add(role="user", content=f"Step {number} of the plan is ready. " * 20)
-        memory.jobs.catch_up(60)
+        memory.jobs.catch_up(300)
         compressed = memory.compress(user="ada", session=graph.session_id)
         assert compressed is not None
         assert compressed.saved > 0

@@ -73,7 +73,7 @@ def live(memory: Memory, clock: Clock) -> None:
         user="ada",
         session="odd",
     )
-    memory.jobs.catch_up(60)
+    memory.jobs.catch_up(300)
     kept = memory.memories.add("The boat is called Ada.", user="ada", tags=["boat"])
     gone = memory.memories.add("Nobody may know this.", user="ada")
     memory.forget(user="ada", memory=gone)
@@ -100,7 +100,7 @@ def live(memory: Memory, clock: Clock) -> None:
     )
     memory.add_receipt(receipt, user="ada")
     memory.recall("boats", user="ada", deadline_ms=None)
-    memory.jobs.catch_up(60)
+    memory.jobs.catch_up(300)
 
 
 def left_waiting(memory: Memory) -> None:
@@ -152,7 +152,7 @@ def readable(memory: Memory) -> dict[str, Any]:
 
 def recalled(memory: Memory) -> list[Any]:
     """What questions find, when even what was given up and what is unfinished has vectors."""
-    assert memory.jobs.catch_up(60) <= 1
+    assert memory.jobs.catch_up(300) <= 1
     scope, embedder = memory.scope(user="ada"), WordEmbedder()
     texts = memory.store.unembedded(scope, embedder.name, limit=100)
     vectors = dict(zip(texts, embedder.embed(list(texts.values())), strict=True))

@@ -136,7 +136,7 @@ def test_what_the_user_said_is_corrected_and_forgotten_too(thinking: Memory) -> 
     memory = thinking
     memory.remember("I work at Siemens. I have a dog called Rex.", user="ada")
     memory.facts.add("Ada", "plays", "chess", user="ada")
-    memory.jobs.catch_up(10)
+    memory.jobs.catch_up(300)
 
     async def talk(session: ClientSession) -> None:
         ask = asking(session)
@@ -160,7 +160,7 @@ def test_what_the_user_said_is_corrected_and_forgotten_too(thinking: Memory) -> 
         assert refused.isError
 
     here(memory, talk, user="ada", tools="assistant")
-    memory.jobs.catch_up(10)
+    memory.jobs.catch_up(300)
     facts = memory.facts.list(user="ada", subject="user")
     assert {fact.object for fact in facts if fact.predicate == "works at"} == {"Bosch"}
     assert not {"Siemens", "chess", "Rex"} & {fact.object for fact in facts}

@@ -19,7 +19,7 @@ def test_more_clients_than_sessions_write_recall_and_forget(postgres_with_tables
     def talk(user: str) -> list[str]:
         for number in range(8):  # more often than it takes for a statement to be prepared
             memory.remember(f"{user} saw the tram {number}", user=user, session="s")
-        memory.jobs.catch_up(60)
+        memory.jobs.catch_up(300)
         first, *_ = memory.history(user=user)
         memory.forget(user=user, message=first.message_id)
         memory.remember("the end", user=user, session="s")

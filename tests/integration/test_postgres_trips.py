@@ -87,7 +87,7 @@ def test_a_recall_takes_few_round_trips(postgres_with_tables: str, trips: list[l
     store = PostgresStore(postgres_with_tables)
     with Memory(store, embedder=WordEmbedder(), extraction=None) as memory:
         memory.remember("I moved to Berlin", user="ada", session="s")
-        memory.jobs.catch_up(30)
+        memory.jobs.catch_up(300)
         memory.recall("Berlin?", user="ada", deadline_ms=None)
         trips.clear()
         assert memory.recall("where is Berlin?", user="ada", deadline_ms=None).hits

@@ -435,7 +435,7 @@ def test_two_workers_on_one_file_agree_on_one_home(tmp_path: Path) -> None:
                 writer.remember(said, user="ada", session=session)
         workers = [Memory(str(path), embedder=None, extraction=Extraction()) for _ in range(2)]
         try:
-            assert [worker.jobs.catch_up(60) for worker in workers] == [0, 0]
+            assert [worker.jobs.catch_up(300) for worker in workers] == [0, 0]
         finally:
             for worker in workers:
                 worker.close()

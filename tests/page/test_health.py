@@ -46,7 +46,7 @@ def test_health_shows_the_server_and_mends_the_memory(
         expect(queue.get_by_role("cell", name="the model did not answer")).to_be_visible()
         queue.get_by_role("button", name=re.compile("Retry job")).press("Enter")
         expect(queue).not_to_contain_text("given up")
-        assert memory.jobs.catch_up(60) == memory.jobs.dead() == 0
+        assert memory.jobs.catch_up(300) == memory.jobs.dead() == 0
 
         audit = page.get_by_role("region", name="Audit")
         audit.get_by_role("button", name="Look for problems").press("Enter")

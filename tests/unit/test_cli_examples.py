@@ -197,7 +197,7 @@ def test_what_is_printed_fits_the_terminal(
         memory.remember(said, user="me")
         uri = f"file:///{'folder/' * 20}handbook.md"
         memory.library(user="me").add("返品ポリシー", "ランプは返品できます。", uri=uri)
-        memory.jobs.catch_up(60)
+        memory.jobs.catch_up(300)
     printing = ["history", "memories --all", "facts --all", "articles", "audit", "jobs", "doctor"]
     printing += ["recall Berlin", "recall 东京 --explain", "context Berlin", "maintain --dry-run"]
     for words in printing:

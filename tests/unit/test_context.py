@@ -385,7 +385,7 @@ def test_a_model_makes_the_summary_better_afterwards() -> None:
             done = chat.context("and?", window=SMALL).receipt.compression
             assert done is not None
             assert done.made_by == "extractive"  # nobody waited for the model
-            memory._runtime.summarizer().catch_up(30)
+            memory._runtime.summarizer().catch_up(300)
             [newest] = memory.summaries(user="ada", session=chat.id)
             assert newest.made_by == model.name
             assert "harbours, all 30" in newest.text

@@ -430,7 +430,7 @@ def test_vectors_made_by_another_process_are_found_by_this_one(tmp_path: Path) -
     path = tmp_path / "shared.db"
     with Memory(path, embedder=embedder) as memory:
         memory.remember("good night", user="ada", session="talk")
-        memory.jobs.catch_up(30)
+        memory.jobs.catch_up(300)
         assert memory.recall("treasure", user="ada", deadline_ms=None).hits[0].text == "good night"
         memory._runtime.indexer.close()  # type: ignore[union-attr] # it might do the other's work
         command = [sys.executable, "-c", OTHER_PROCESS, str(path)]

@@ -62,7 +62,7 @@ def test_what_is_added_is_stored_at_once_and_its_facts_follow(
     message_id = memory.add(role="user", content="I moved to Berlin.")
 
     assert memory.retrieve_by_id(message_id) == {"role": "user", "content": "I moved to Berlin."}
-    store.jobs.catch_up(10)
+    store.jobs.catch_up(300)
     assert contents(memory.retrieve_recent()) == ["user lives in Berlin"]
 
 
@@ -113,7 +113,7 @@ def test_a_memory_of_its_own_keeps_every_fact_it_is_told() -> None:
 def test_facts_are_found_by_meaning() -> None:
     with KGMemory() as memory:
         memory.extract_and_update_from_text("I moved to Berlin. My sister is called Eva.")
-        memory._memory.jobs.catch_up(10)
+        memory._memory.jobs.catch_up(300)
 
         found = memory.recall("Which town is home?", deadline_ms=None)
         assert {hit.kind for hit in found.hits} == {"fact"}
@@ -250,9 +250,9 @@ def test_an_update_of_an_unknown_id_is_a_message_error(memory: KGMemory) -> None
 
 def test_an_updated_message_is_thought_about_again(memory: KGMemory, store: Memory) -> None:
     message_id = memory.add(role="user", content="Hello")
-    store.jobs.catch_up(10)
+    store.jobs.catch_up(300)
     memory.update(message_id, content="I moved to Berlin.")
-    store.jobs.catch_up(10)
+    store.jobs.catch_up(300)
 
     assert contents(memory.retrieve_recent(5)) == ["user lives in Berlin"]
 
@@ -269,7 +269,7 @@ def test_a_removed_fact_is_gone_and_may_come_back(memory: KGMemory) -> None:
 
 def test_a_removed_message_takes_its_facts_along(memory: KGMemory, store: Memory) -> None:
     message_id = memory.add(role="user", content="I moved to Berlin.")
-    store.jobs.catch_up(10)
+    store.jobs.catch_up(300)
 
     assert memory.remove(message_id) is True
     assert memory.retrieve_all() == [SYSTEM]
@@ -295,7 +295,7 @@ def test_what_was_still_waiting_does_not_come_after_a_reset(
 ) -> None:
     memory.add(role="user", content="I moved to Berlin.")
     memory.reset()
-    store.jobs.catch_up(10)
+    store.jobs.catch_up(300)
 
     assert memory.retrieve_all() == [SYSTEM]
 
@@ -400,7 +400,7 @@ def test_other_agents_and_users_have_facts_of_their_own(store: Memory) -> None:
     ]
     said = tutor.add(role="user", content="I moved to Berlin.")
     fact_id = tutor.add_fact(*PARIS)
-    store.jobs.catch_up(10)
+    store.jobs.catch_up(300)
 
     for other in others:
         assert other.retrieve_all() == []

@@ -83,7 +83,7 @@ def test_agents_in_two_processes_share_one_memory(tmp_path: Path) -> None:
         ]
         cook = MemoryManager("kg", memory=there, user="ada", agent="cook")
         managers[0].add(role="user", content="I moved to Berlin.")
-        here.jobs.catch_up(10)
+        here.jobs.catch_up(300)
 
         assert managers[1].retrieve_recent()[0]["content"] == "user lives in Berlin"
         assert managers[0].retrieve_all() == managers[1].retrieve_all()

@@ -520,7 +520,7 @@ def test_what_was_derived_is_looked_after_with_await(tmp_path: Path) -> None:
         async with AsyncMemory(tmp_path / "m.db", embedder=None) as memory:
             said = await memory.remember("I prefer tea over coffee.", user="ada", source="import")
             await memory.memories.add("Keeps bees on the roof", user="ada", kind="concept")
-            await memory.jobs.catch_up(10)
+            await memory.jobs.catch_up(300)
             texts = [item.text for item in await memory.memories.list(user="ada")]
             assert any("tea" in text for text in texts)
             assert "Keeps bees on the roof" in texts
@@ -547,7 +547,7 @@ def test_one_memory_is_forgotten_and_its_message_stays() -> None:
         chat = memory.session(user="ada", agent="tutor")
         for text in ("I live in Munich.", "I moved to Berlin.", "I moved to Oslo."):
             chat.add("user", text)
-            memory.jobs.catch_up(20)
+            memory.jobs.catch_up(300)
         told = {fact.object: fact for fact in memory.facts.as_of(user="ada")}
         gone = memory.forget(user="ada", memory=str(told["Berlin"].memory))
         assert (gone.counts["memories"], gone.counts["facts"]) == (1, 1)

@@ -245,7 +245,7 @@ def test_no_attribute_holds_what_a_user_said() -> None:
     with Memory(":memory:", embedder=None) as memory:
         memory.remember(f"my word is {CANARY}", user=f"user-{CANARY}", agent=CANARY)
         memory.recall(CANARY, user=f"user-{CANARY}")
-        memory.jobs.catch_up(10)
+        memory.jobs.catch_up(300)
     readings = metrics.snapshot().values()
     assert CANARY not in str(readings)
     for reading in readings:

@@ -144,7 +144,7 @@ def test_an_embedder_that_comes_back_is_heard_again(told: Open, hung: HungEmbedd
 
 def test_more_callers_than_threads_all_get_their_answer(store: Troubled, told: Open) -> None:
     memory = told(WordEmbedder())
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     searcher = Searcher(
         store=store, embedder=memory.embedder, store_pool=DaemonPool(2), model_pool=DaemonPool(2)
     )
@@ -159,7 +159,7 @@ def test_more_callers_than_threads_all_get_their_answer(store: Troubled, told: O
 def test_without_a_deadline_recall_waits_for_all(told: Open) -> None:
     embedder = HungEmbedder(texts=False)
     memory = told(embedder)
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     with ThreadPoolExecutor(1) as other:
         answer = other.submit(memory.recall, "berlin", user="ada", deadline_ms=None)
         assert embedder.asked.wait(20)
@@ -180,7 +180,7 @@ def test_an_embedder_that_cannot_is_named_with_its_reason(
     told: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = told(BrokenEmbedder(ProviderError("the model is away")))
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     found = memory.recall(f"who moved to berlin with a {CANARY}?", user="ada", deadline_ms=None)
     assert found.failed == {"meaning": "the model is away"}
     assert found.late == ()
@@ -193,7 +193,7 @@ def test_of_a_foreign_error_only_the_kind_is_told(
     told: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = told(BrokenEmbedder(KeyError(f"bad input: {CANARY}")))
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     found = memory.recall(f"berlin {CANARY}", user="ada", deadline_ms=None)
     assert found.failed == {"meaning": "KeyError"}
     assert len(found.hits) == 4
@@ -205,7 +205,7 @@ def test_of_a_foreign_error_only_the_kind_is_told(
 def test_vectors_of_another_length_fail_the_meaning_channel_alone(
     told: Open, open_memory: Open
 ) -> None:
-    told(WordEmbedder("same name", 16)).jobs.catch_up(20)
+    told(WordEmbedder("same name", 16)).jobs.catch_up(300)
     changed = open_memory(WordEmbedder("same name", 32))
     found = changed.recall("berlin", user="ada", deadline_ms=None)
     assert "16-d" in found.failed["meaning"]
@@ -229,7 +229,7 @@ def test_names_that_hang_hold_up_no_channel_but_meaning(
     store: Troubled, told: Open, gate: threading.Event
 ) -> None:
     memory = told(WordEmbedder())
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     store.trouble = {"speakers": gate.wait}  # type: ignore[dict-item]
     found = memory.recall(CANARY, user="ada", deadline_ms=300)
     assert set(found.late) <= {"meaning"}  # whichever thread asks for them is the one that hangs
@@ -240,7 +240,7 @@ def test_a_store_that_hangs_gives_an_empty_marked_answer_in_time(
     store: Troubled, told: Open, gate: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = told(WordEmbedder())
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     store.trouble = {"speakers": gate.wait, "newest": gate.wait}  # type: ignore[dict-item]
     began = time.perf_counter()
     found = memory.recall(CANARY, user="ada", deadline_ms=300)
@@ -285,7 +285,7 @@ def test_one_channel_that_the_store_refuses_leaves_the_others(
     store: Troubled, told: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = told(WordEmbedder())
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     store.trouble = {"match_text": raiser(StoreError("SQLite refused: IOError"))}
     found = memory.recall("Berlin", user="ada", deadline_ms=None)
     assert found.failed == {"words": "SQLite refused: IOError"}
@@ -309,7 +309,7 @@ def test_speakers_that_cannot_be_read_cost_a_boost_and_nothing_else(
     store: Troubled, told: Open
 ) -> None:
     memory = told(WordEmbedder())
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     store.trouble = {"speakers": raiser(StoreError("no"))}
     found = memory.recall("Berlin", user="ada", deadline_ms=None)
     assert (len(found.hits), found.failed) == (4, {})
@@ -317,7 +317,7 @@ def test_speakers_that_cannot_be_read_cost_a_boost_and_nothing_else(
 
 def test_an_answer_that_is_whole_logs_nothing(told: Open, caplog: pytest.LogCaptureFixture) -> None:
     memory = told(WordEmbedder())
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     found = memory.recall("Berlin", user="ada", deadline_ms=None)
     assert found.hits
     assert memory.recall("nothing like it", user="nobody", deadline_ms=None).hits == ()
@@ -392,7 +392,7 @@ def test_words_find_what_has_no_vector_yet(told: Open) -> None:
     assert found.hits[0].text == f"the password is {CANARY}"
     assert "meaning" not in found.hits[0].why.ranks
     embedder.let_go.set()
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     found = memory.recall(CANARY, user="ada", deadline_ms=None)
     assert found.hits[0].why.ranks["meaning"] == 1
 
@@ -406,7 +406,7 @@ def test_a_hit_in_a_long_message_names_the_message_and_the_span(
     assert len(message.text) > 49_000
     memory = open_memory(embedder)
     memory.remember([message, Message("user", "something short")], user="ada")
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     hit = memory.recall("where is the treasure, under an oak?", user="ada", deadline_ms=None).hits[
         0
     ]
@@ -424,7 +424,7 @@ def test_every_hit_says_why(open_memory: Open) -> None:
         Message("assistant", "How is it?", created_at=clock[0]),
     ]
     memory.remember(talk, user="ada")
-    memory.jobs.catch_up(20)
+    memory.jobs.catch_up(300)
     clock[0] += timedelta(days=2)
     found = memory.recall("When did Ada move to Berlin?", user="ada", deadline_ms=None, min_score=0)
     for hit in found.hits:

@@ -39,7 +39,7 @@ def test_a_standstill_of_the_process_takes_no_memory_away(
 ) -> None:
     with Memory(tmp_path / "memory.db", embedder=embedder) as memory:
         memory.remember(["I moved to Berlin", "good night"], user="ada")
-        memory.jobs.catch_up(20)
+        memory.jobs.catch_up(300)
         memory.recall("who moved to berlin?", user="ada", deadline_ms=None)
         if embedder is None:
             monkeypatch.setattr(channels, "synonyms_of_all", no_synonyms)

@@ -208,7 +208,7 @@ def test_a_model_stores_as_the_assistant_whatever_role_it_names(
         context = memory.context("And?", user="ada", agent="tutor", session=session)
         said = {it["role"] for it in context.messages if it["content"] == "I moved to Berlin."}
         assert said == {"assistant"}
-    memory.jobs.catch_up(10)
+    memory.jobs.catch_up(300)
     assert [fact.object for fact in memory.facts.list(user="ada")] == ["Munich"]
 
 
@@ -435,6 +435,6 @@ def test_every_tool_and_argument_is_described_for_a_model() -> None:
 def test_what_was_remembered_becomes_a_memory_in_the_background() -> None:
     with Memory(":memory:", embedder=None, extraction=Extraction()) as memory:
         Toolbox(memory, user="ada").remember("I moved to Berlin in March.")
-        memory.jobs.catch_up(10)
+        memory.jobs.catch_up(300)
         [fact] = memory.facts.list(user="ada")
         assert (fact.object, fact.source) == ("Berlin", "assistant")

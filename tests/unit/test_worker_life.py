@@ -342,7 +342,7 @@ def test_workers_that_share_a_store_do_each_job_once(store: SqliteStore) -> None
     workers = [worker_of(store, model) for model in models]
     for worker in workers:
         worker.wake()
-    assert [worker.catch_up(30) for worker in workers] == [0] * 4
+    assert [worker.catch_up(300) for worker in workers] == [0] * 4
     for worker in workers:
         worker.close()
     asked = [text for model in models for asked in model.asked for text in about(asked)]
