@@ -339,7 +339,7 @@ def test_the_receipt_is_logged_without_a_word_of_the_user(
 ) -> None:
     chat = talk(memory, 2)
     with caplog.at_level(logging.INFO, "memorist.context"):
-        chat.context("sailing?", system="harbours")
+        chat.context("sailing?", system="harbours", deadline_ms=None)
     [line] = [record.getMessage() for record in caplog.records]
     assert line.startswith("window 8,000, system ")
     for name in ("notes", "memories", "history", "articles", "left"):
