@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
-from memorist.errors import ConfigError, InvalidError, MemoristError, MissingExtraError
+from memorist.errors import ConfigError, InvalidError, MemoristError, needs_extra
 from memorist.language.text import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
@@ -208,10 +208,8 @@ def open_store(
 ) -> Store:
     """The store that a URL or path names."""
     if url.startswith(("postgresql://", "postgres://")):
-        try:
+        with needs_extra("postgres"):
             from memorist.store.postgres.store import PostgresStore
-        except ImportError as error:
-            raise MissingExtraError("postgres") from error
         return PostgresStore(url, clock=clock, max_message_bytes=max_message_bytes)
     path = url.removeprefix("sqlite:///")
     if not path or re.match(r"\w[\w+.-]*://", path):
@@ -231,7 +229,7 @@ def open_extraction(settings: Settings) -> Extraction:
     """How memories are made by default: by rules, or by the model that the settings name."""
     if not settings.model:
         return DEFAULT_EXTRACTION
-    from memorist.providers.chat_model import open_model
+    from memorist.providers.opening import open_model
 
     return Extraction(model=open_model(settings.model, settings.model_url, settings.model_key))
 

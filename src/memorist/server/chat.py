@@ -23,8 +23,8 @@ from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
 from memorist.forks import fork_safe
 from memorist.memory import Memory
-from memorist.providers.chat_model import open_langchain_model, openai_name
 from memorist.providers.images import refuse_image
+from memorist.providers.opening import open_langchain_model, openai_name
 from memorist.records.message import Message
 from memorist.records.query import RECALL_DEADLINE_MS, Recall
 from memorist.records.values import check_text, new_id, reply_id
