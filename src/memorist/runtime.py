@@ -27,16 +27,10 @@ from memorist.records.message import UNSET
 from memorist.records.query import MIN_SCORE, Query, Recall, check_deadline
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.forgetting import Scrubber
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.jobs import (
-    LATER,
-    STAGES,
-    ForegroundGate,
-    JobRunner,
-    embedding_kinds,
-    extraction_kinds,
-)
+from memorist.store.jobs import LATER, STAGES, embedding_kinds, extraction_kinds
+from memorist.store.runner import ForegroundGate, JobRunner
+from memorist.store.scrubbing import Scrubber
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light

@@ -18,7 +18,6 @@ from memorist.store.rows import SQL, Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
-    from memorist.store.indexing import Piece
     from memorist.store.vectors import Hits, Vector, VectorIndexCache
 
 T = TypeVar("T")
@@ -43,6 +42,14 @@ class ViewWords(NamedTuple):
     words: Sequence[str]  # stems
     last: Sequence[str]  # the forms of the last word: how it begins, then stems
     newest_first: bool
+
+
+class Piece(NamedTuple):
+    """A span of a text, and the words it is found by: as text, or as the database indexes them."""
+
+    start: int
+    stop: int
+    words: Any
 
 
 class VectorQuery(NamedTuple):
