@@ -359,11 +359,9 @@ class RemoteStore:
             every += stored
         return every
 
-    def find(
-        self, scope: Scope, message_ids: Sequence[str], *, limit: int | None = None
-    ) -> list[LogEntry]:
+    def find(self, scope: Scope, ids: Sequence[str], *, limit: int | None = None) -> list[LogEntry]:
         where = {"user": scope.user, "session": scope.session}
-        answers = [self._get("get_message", {"message_id": id_, **where}) for id_ in message_ids]
+        answers = [self._get("get_message", {"message_id": id_, **where}) for id_ in ids]
         return [from_json(LogEntry, data) for data in answers if data is not None][:limit]
 
     def text_from(
