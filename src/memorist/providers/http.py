@@ -105,7 +105,7 @@ class HttpPool(ProcessPart):
     """
 
     def __init__(
-        self, url: str, key: str = "", *, timeout_s: float = 30.0, max_bytes: int | None = None
+        self, url: str, key: str = "", *, timeout_s: float = 30.0, max_bytes: int = MAX_BYTES
     ) -> None:
         self._idle: list[http.client.HTTPConnection] = []
         parts = _split_url(url)
@@ -135,10 +135,7 @@ class HttpPool(ProcessPart):
     def send(self, method: str, target: str, body: bytes | None, ends_at: float) -> HttpAnswer:
         """Send one request and read its answer by `ends_at`, a moment of `time.monotonic()`."""
         content = {} if body is None else {"Content-Type": "application/json"}
-        connection = self._connection()
-        connection.timeout = max(ends_at - time.monotonic(), 0.001)
-        if connection.sock is not None:
-            connection.sock.settimeout(connection.timeout)
+        connection = self._connection(max(ends_at - time.monotonic(), 0.001))
         try:
             reply = self._ask(connection, method, target, body, content)
             value = _parse(reply, self._read(reply, ends_at))
@@ -183,12 +180,12 @@ class HttpPool(ProcessPart):
     def _read(self, reply: http.client.HTTPResponse, ends_at: float) -> bytes:
         """All of the answer; the socket's own timeout begins anew with every byte."""
         data = bytearray()
-        most = self._max_bytes or MAX_BYTES
         try:
             while part := reply.read1(CHUNK_BYTES):
                 data += part
-                if len(data) > most:
-                    raise errors.ProviderError(f"{self} answered with more than {most:,} bytes")
+                if len(data) > self._max_bytes:
+                    most = f"{self._max_bytes:,}"
+                    raise errors.ProviderError(f"{self} answered with more than {most} bytes")
                 if time.monotonic() > ends_at:
                     raise BrokenAnswerError("the answer came too slowly")
             if reply.length:
@@ -199,20 +196,22 @@ class HttpPool(ProcessPart):
         finally:
             reply.close()  # else Python 3.11 refuses the next request on this connection
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
         """An idle connection that is still open, or a new one."""
         with suppress(IndexError):
             while True:
                 connection = self._idle.pop()
                 if not _is_closed(connection):
+                    connection.timeout = timeout_s
+                    connection.sock.settimeout(timeout_s)
                     return connection
                 connection.close()
         host, port = self._address
         if self._proxy is not None:
             host, port = self._proxy.hostname or "", self._proxy.port or 80
         if self._tls is None:
-            return http.client.HTTPConnection(host, port)
-        secure = http.client.HTTPSConnection(host, port, context=self._tls)
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        secure = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=self._tls)
         if self._proxy is not None:
             secure.set_tunnel(*self._address, headers=_proxy_headers(self._proxy))
         return secure
@@ -309,12 +308,9 @@ class Connection(HttpPool):
         accept: str,
     ) -> Generator[bytes, None, None]:
         """The answer as it comes, to a request that may have a file as its body."""
-        connection = self._connection()
+        connection = self._connection(self._timeout_s)
         headers = {"Accept": accept} | ({} if file is None else {"Content-Type": OCTETS})
         try:
-            connection.timeout = self._timeout_s
-            if connection.sock is not None:
-                connection.sock.settimeout(self._timeout_s)
             reply = self._ask(connection, method, self._target(path, query), file, headers)
             if reply.status >= 300:
                 wait_s = retry_after(reply.headers)

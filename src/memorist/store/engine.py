@@ -263,9 +263,7 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
         sql, kind = queries.pop(name), name.partition("_")[0]
         for state, parts in STATES[kind].items():
             each = [sql.replace("{over}", part) if part else beside[kind] for part in parts]
-            if (
-                dialect == "postgres" and len(each) > 1
-            ):  # it would otherwise read and sort all of them
+            if dialect == "postgres" and len(each) > 1:  # else it reads and sorts all of them
                 each = [f"({one}\n{order})" for one in each]
             queries[f"{name}_{state}"] = "\nUNION ALL ".join(each) + f"\n{order}"
     lists = {name: sql for name, sql in queries.items() if "{>}" in sql}
