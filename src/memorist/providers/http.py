@@ -105,7 +105,7 @@ class HttpPool(ProcessPart):
     """
 
     def __init__(
-        self, url: str, key: str = "", *, timeout_s: float = 30.0, max_bytes: int = MAX_BYTES
+        self, url: str, key: str = "", *, timeout_s: float = 30.0, max_bytes: int | None = None
     ) -> None:
         self._idle: list[http.client.HTTPConnection] = []
         parts = _split_url(url)
@@ -180,12 +180,12 @@ class HttpPool(ProcessPart):
     def _read(self, reply: http.client.HTTPResponse, ends_at: float) -> bytes:
         """All of the answer; the socket's own timeout begins anew with every byte."""
         data = bytearray()
+        most = self._max_bytes or MAX_BYTES
         try:
             while part := reply.read1(CHUNK_BYTES):
                 data += part
-                if len(data) > self._max_bytes:
-                    most = f"{self._max_bytes:,}"
-                    raise errors.ProviderError(f"{self} answered with more than {most} bytes")
+                if len(data) > most:
+                    raise errors.ProviderError(f"{self} answered with more than {most:,} bytes")
                 if time.monotonic() > ends_at:
                     raise BrokenAnswerError("the answer came too slowly")
             if reply.length:
