@@ -31,6 +31,7 @@ from memorist.providers.http import (
 )
 from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.archive import RestoreReport
+from memorist.records.decoding import from_json
 from memorist.records.documents import (
     Article,
     ArticleInfo,
@@ -58,7 +59,7 @@ from memorist.records.message import (
 )
 from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
-from memorist.records.values import from_json, now
+from memorist.records.values import now
 from memorist.runtime import Runtime
 from memorist.store.base import Store
 
