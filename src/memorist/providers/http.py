@@ -347,16 +347,16 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
 def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -> T:
     """What `attempt` returns; after a TransientError it is made again, while there is time."""
     wait_s = FIRST_WAIT_S
-    for left in reversed(range(attempts)):
+    while True:
+        attempts -= 1
         try:
             return attempt()
         except TransientError as failure:
             pause_s = max(wait_s, failure.retry_after_s or 0.0)
-            if not left or time.monotonic() + pause_s > ends_at:
+            if attempts < 1 or time.monotonic() + pause_s > ends_at:
                 raise failure.error from None
         time.sleep(min(pause_s, LONGEST_WAIT_S))
         wait_s = min(wait_s * 2, LONGEST_BACKOFF_S)
-    raise ValueError("attempts must be at least 1")
 
 
 def retry_after(headers: Any) -> float | None:
