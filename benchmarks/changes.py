@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.dataset import Conversation, Question
-from memorist import Message
+from benchmarks.dataset import Conversation, Question, by_day, day_of
 
 FOLDER = Path(__file__).parent / "changes"
 
@@ -40,21 +39,7 @@ class Changes:
 
     def history(self, user: str) -> Iterator[Conversation]:
         """The days of a story, oldest first."""
-        own = self._messages[user]
-        for day in sorted({row["date"] for row in own}):
-            yield (
-                day,
-                [
-                    Message(
-                        role=row.get("role", "user"),
-                        content=row["text"],
-                        message_id=row["id"],
-                        created_at=_moment(day) + timedelta(minutes=place),
-                    )
-                    for place, row in enumerate(own)
-                    if row["date"] == day
-                ],
-            )
+        return by_day(self._messages[user], day="date", apart=timedelta(minutes=1))
 
 
 def _question(
@@ -73,9 +58,5 @@ def _question(
         user_turns=turns,
         newest_turns=newest,
         sessions=frozenset(days[turn] for turn in turns),
-        asked_at=_moment(max(days.values())) + timedelta(days=7),
+        asked_at=day_of(max(days.values())) + timedelta(days=7),
     )
-
-
-def _moment(day: str) -> datetime:
-    return datetime.fromisoformat(day).replace(tzinfo=UTC)

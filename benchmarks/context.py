@@ -8,9 +8,7 @@ dates or quotation. Quality is measured without a deadline, latency at the defau
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +20,12 @@ from typing import Any
 from benchmarks.asking import told
 from benchmarks.context_methods import DEPTH, METHODS, Case, is_inside, ours
 from benchmarks.context_plot import Panel, plot, size_name
-from benchmarks.dataset import NoDataError, Question, stratified
-from benchmarks.embedding import EMBEDDERS, make_embedder
+from benchmarks.dataset import Question
 from benchmarks.metrics import interval, percentiles
-from benchmarks.recall import LOADERS, ROOT, Bench, prepare
+from benchmarks.recall import Bench, benches, parser, prepare
 from benchmarks.report import Grid, publish, quality_grid, short
 from benchmarks.scoring import SCHEMES, Row
-from memorist import MemoristError, Memory, Message
+from memorist import Memory, Message
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.providers.tokenizer import tokenizer_for
@@ -85,40 +82,13 @@ class Measured:
 
 def main() -> None:
     """Measure, print, and leave tables and the plot in the folder of results."""
-    options = parser().parse_args()
-    names = [options.only] if options.only else list(TITLES)
-    try:
-        sets = [LOADERS[name](options.data) for name in names]
-        embedder = make_embedder(options.embedder, options.cache)
-        if embedder:
-            embedder.embed_query("ready?")  # a model that is not there should say so now
-    except (NoDataError, ImportError, MemoristError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
-        measured = []
-        for dataset in sets:
-            asked = [question for question in dataset.questions if question.turns]
-            questions = stratified(asked, options.questions)
-            store = options.store or str(Path(folder) / f"{dataset.name}.db")
-            measured.append(measure(Bench(dataset, questions, store, embedder, options.memories)))
-    write(options.out, measured, options.plot)
-
-
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m benchmarks.context", description=__doc__)
-    made.add_argument("--data", type=Path, default=ROOT / "../shared/data", metavar="DIR")
-    made.add_argument("--only", choices=list(TITLES))
-    made.add_argument("--questions", type=int, metavar="N", help="as many of each set, all kinds")
-    made.add_argument("--store", metavar="URL", help="kept and reused; else a file thrown away")
-    made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
+    made = parser("python -m benchmarks.context", __doc__, list(TITLES))
     made.add_argument("--plot", type=Path, metavar="FILE", help="the plot here too, for the docs")
-    made.add_argument("--cache", type=Path, default=Path(".bench-cache"), metavar="DIR")
-    made.add_argument("--embedder", choices=EMBEDDERS, default="minilm")
-    made.add_argument(
-        "--no-memories", dest="memories", action="store_false", help="of messages alone"
-    )
-    return made
+    options = made.parse_args()
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
+        asked = benches(options, list(TITLES), Path(folder), evident=True)
+        measured = [measure(bench) for bench in asked]
+    write(options.out, measured, options.plot)
 
 
 def measure(bench: Bench) -> Measured:

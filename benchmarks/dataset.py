@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import lzma
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +17,8 @@ Conversation = tuple[str, list[Message]]
 """A session's id and its messages, oldest first."""
 
 
-class NoDataError(Exception):
-    """The data of a benchmark is not where it was looked for; the text says how to get it."""
+class NoDataError(SystemExit):
+    """The data of a benchmark is not where it was looked for; it ends with how to get it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,31 @@ def read_data(folder: Path, pattern: str, source: str) -> Any:
     if found[0].suffix == ".xz":
         return json.loads(lzma.decompress(found[0].read_bytes()))
     return json.loads(found[0].read_bytes())
+
+
+def by_day(
+    rows: Sequence[Mapping[str, Any]], *, day: str, apart: timedelta
+) -> Iterator[Conversation]:
+    """The messages in rows of our own sets as a session a day, oldest first; `day` is a field."""
+    for date in sorted({row[day] for row in rows}):
+        yield (
+            date,
+            [
+                Message(
+                    role=row.get("role", "user"),
+                    content=row["text"],
+                    message_id=row["id"],
+                    created_at=day_of(date) + apart * place,
+                )
+                for place, row in enumerate(rows)
+                if row[day] == date
+            ],
+        )
+
+
+def day_of(text: str) -> datetime:
+    """The beginning of a day."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def stratified(questions: Sequence[Question], count: int | None) -> list[Question]:

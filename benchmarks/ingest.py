@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.dataset import NoDataError
 from benchmarks.locomo import Locomo
 from memorist import Memory, Message
 
@@ -29,11 +27,7 @@ AIM = 150.0  # messages a second on two processors
 
 def main() -> None:
     options = parser().parse_args()
-    try:
-        dataset = Locomo.load(options.data)
-    except NoDataError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    dataset = Locomo.load(options.data)
     with Memory(":memory:") as memory:  # the model and the words are read once
         memory.remember("I moved to Berlin in March.", user="ada")
         memory.jobs.catch_up()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -19,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.asking import told
-from benchmarks.dataset import NoDataError
 from benchmarks.locomo import Locomo
 from memorist import Memory, MemoryItem
 
@@ -31,11 +29,7 @@ MOST_TWINS = 0.01  # of the memories
 def main() -> None:
     """Put every conversation in, wait, and count what came of it."""
     options = parser().parse_args()
-    try:
-        dataset = Locomo.load(options.data)
-    except NoDataError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    dataset = Locomo.load(options.data)
     users = list(dict.fromkeys(question.user for question in dataset.questions))
     with (
         tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-from benchmarks.dataset import Dataset, NoDataError
+from benchmarks.dataset import Dataset
 from benchmarks.locomo import Locomo
 from benchmarks.longmemeval import LongMemEval
 
@@ -65,11 +65,8 @@ def main() -> None:
     """Compare, tell, and write the fingerprints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT / "../shared/data", metavar="DIR")
-    try:
-        folder = parser.parse_args().data
-        talks, chats = Locomo.load(folder), LongMemEval.load(folder)
-    except NoDataError as error:
-        sys.exit(str(error))
+    folder = parser.parse_args().data
+    talks, chats = Locomo.load(folder), LongMemEval.load(folder)
     everything = _all_runs([*_said(talks), *_said(chats), *_asked(talks), *_asked(chats)])
     shared = [(writer, runs(text) & everything) for writer, text in corpus_texts()]
     for writer, found in shared:

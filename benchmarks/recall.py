@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.asking import Answer, Clock, ask, ask_all, ask_shuffled, catch_up, fill
 from benchmarks.changes import Changes
-from benchmarks.dataset import Dataset, NoDataError, Question, stratified
+from benchmarks.dataset import Dataset, Question, stratified
 from benchmarks.embedding import EMBEDDERS, CachedEmbedder, make_embedder
 from benchmarks.locomo import Locomo
 from benchmarks.longmemeval import LongMemEval
@@ -77,30 +77,20 @@ class Measured:
 
 def main() -> None:
     """Measure, print, and leave tables and per-question files in the folder of results."""
-    options = parser().parse_args()
-    names = [options.only] if options.only else list(LOADERS)
-    try:
-        sets = [LOADERS[name](options.data) for name in names]
-        embedder = make_embedder(options.embedder, options.cache)
-        if embedder:
-            embedder.embed_query("ready?")  # a model that is not there should say so now
-    except (NoDataError, ImportError, MemoristError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    made = parser("make bench-recall", __doc__, list(LOADERS))
+    made.add_argument("--ablation", action="store_true", help="also without each part of ranking")
+    options = made.parse_args()
     with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
-        measured = []
-        for dataset in sets:
-            store = options.store or str(Path(folder) / f"{dataset.name}.db")
-            questions = stratified(dataset.questions, options.questions)
-            measured.append(measure(Bench(dataset, questions, store, embedder, options.memories)))
+        measured = [measure(bench) for bench in benches(options, list(LOADERS), Path(folder))]
         ablated = ablate(measured) if options.ablation else None
         write(options.out, measured, ablated)
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="make bench-recall", description=__doc__)
+def parser(prog: str, about: str | None, names: Sequence[str]) -> argparse.ArgumentParser:
+    """The options of a run over question sets."""
+    made = argparse.ArgumentParser(prog=prog, description=about)
     made.add_argument("--data", type=Path, default=ROOT / "../shared/data", metavar="DIR")
-    made.add_argument("--only", choices=list(LOADERS))
+    made.add_argument("--only", choices=names)
     made.add_argument("--questions", type=int, metavar="N", help="as many of each set, all kinds")
     made.add_argument("--store", metavar="URL", help="kept and reused; else a file thrown away")
     made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
@@ -109,7 +99,26 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--no-memories", dest="memories", action="store_false", help="of messages alone"
     )
-    made.add_argument("--ablation", action="store_true", help="also without each part of ranking")
+    return made
+
+
+def benches(
+    options: argparse.Namespace, names: Sequence[str], folder: Path, *, evident: bool = False
+) -> list[Bench]:
+    """The sets that the options name, each with its store; `evident`: of turns with evidence."""
+    sets = [LOADERS[name](options.data) for name in ([options.only] if options.only else names)]
+    try:
+        embedder = make_embedder(options.embedder, options.cache)
+        if embedder:
+            embedder.embed_query("ready?")  # a model that is not there should say so now
+    except (ImportError, MemoristError) as error:
+        sys.exit(str(error))
+    made = []
+    for dataset in sets:
+        asked = [it for it in dataset.questions if it.turns or not evident]
+        store = options.store or str(folder / f"{dataset.name}.db")
+        questions = stratified(asked, options.questions)
+        made.append(Bench(dataset, questions, store, embedder, options.memories))
     return made
 
 

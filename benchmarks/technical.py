@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.dataset import Conversation, Question
-from memorist import Message
+from benchmarks.dataset import Conversation, Question, by_day, day_of
 
 FOLDER = Path(__file__).parent / "technical"
 
@@ -32,7 +31,7 @@ class Technical:
                 turns=frozenset(row["evidence"]),
                 user_turns=frozenset(),
                 sessions=frozenset(days[id_] for id_ in row["evidence"]),
-                asked_at=_moment(max(days.values())) + timedelta(days=30),
+                asked_at=day_of(max(days.values())) + timedelta(days=30),
             )
             for number, row in enumerate(row for row in rows if "question" in row)
         ]
@@ -47,21 +46,4 @@ class Technical:
     def history(self, user: str) -> Iterator[Conversation]:
         """The days of a project, oldest first."""
         own = [row for row in self._messages if row["conversation"] == user]
-        for day in sorted({row["when"] for row in own}):
-            yield (
-                day,
-                [
-                    Message(
-                        role=row["role"],
-                        content=row["text"],
-                        message_id=row["id"],
-                        created_at=_moment(day) + timedelta(seconds=place),
-                    )
-                    for place, row in enumerate(own)
-                    if row["when"] == day
-                ],
-            )
-
-
-def _moment(day: str) -> datetime:
-    return datetime.fromisoformat(day).replace(tzinfo=UTC)
+        return by_day(own, day="when", apart=timedelta(seconds=1))

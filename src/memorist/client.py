@@ -31,6 +31,7 @@ from memorist.providers.http import (
 )
 from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.archive import RestoreReport
+from memorist.records.decoding import from_json
 from memorist.records.documents import (
     Article,
     ArticleInfo,
@@ -58,7 +59,7 @@ from memorist.records.message import (
 )
 from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
-from memorist.records.values import from_json, now
+from memorist.records.values import now
 from memorist.runtime import Runtime
 from memorist.store.base import Store
 
@@ -359,11 +360,9 @@ class RemoteStore:
             every += stored
         return every
 
-    def find(
-        self, scope: Scope, message_ids: Sequence[str], *, limit: int | None = None
-    ) -> list[LogEntry]:
+    def find(self, scope: Scope, ids: Sequence[str], *, limit: int | None = None) -> list[LogEntry]:
         where = {"user": scope.user, "session": scope.session}
-        answers = [self._get("get_message", {"message_id": id_, **where}) for id_ in message_ids]
+        answers = [self._get("get_message", {"message_id": id_, **where}) for id_ in ids]
         return [from_json(LogEntry, data) for data in answers if data is not None][:limit]
 
     def text_from(

@@ -10,13 +10,13 @@ from memorist.context.documents.excerpts import Retrieved
 from memorist.context.window import Window
 from memorist.errors import InvalidError
 from memorist.providers.images import encode_image
+from memorist.records.decoding import from_json
 from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.memories import Change
 from memorist.records.message import UNSET, Message, to_messages
 from memorist.records.query import NO_FILTERS, Filters, check_deadline, check_score
 from memorist.records.scope import Scope
-from memorist.records.values import from_json
 
 T = TypeVar("T")
 MAX_DEADLINE_MS = 10_000  # the longest that a server searches

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
@@ -142,8 +143,7 @@ class Memory:
 
     def tenant(self, name: str) -> Memory:
         """The same memory for the users of another tenant; closing either closes both."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other._bind(self._runtime, check_tenant(str(name)))
         return other
 
@@ -208,8 +208,9 @@ class Memory:
     ) -> list[SessionSummary]:
         """The same as `sessions`, each with its title, its last message and their number."""
         scope = self.scope(user=user, agent=agent, session=session)
-        page: dict[str, Any] = {"limit": limit, "after": after, "newest_first": newest_first}
-        return self.store.session_summaries(scope, **page)
+        return self.store.session_summaries(
+            scope, limit=limit, after=after, newest_first=newest_first
+        )
 
     def rename_session(self, id: str, title: str | None, *, user: str) -> None:
         """Give a session a title of the user's own; None takes it away."""

@@ -35,7 +35,6 @@ from memorist.records.message import (
     Message,
     Remembered,
     Source,
-    TextPart,
     given,
     least_trusted,
 )
@@ -109,6 +108,8 @@ class Messages(MemoryPart):
     """The log by id and position: `memory.messages`."""
 
     list = stored(Store.history)
+    get = stored(Store.find)
+    text_from = stored(Store.text_from)
     revisions = stored(Store.revisions)
 
     def add(self, batches: Sequence[Batch], *, source: Source | None = None) -> List[Remembered]:
@@ -116,16 +117,6 @@ class Messages(MemoryPart):
         added = self._store.append_each(batches, source=source)
         self._runtime.wake()
         return added
-
-    def get(self, scope: Scope, ids: Sequence[str], *, limit: int | None = None) -> List[LogEntry]:
-        """The messages with these ids in the scope: all of them, or the first `limit`."""
-        return self._store.find(scope, ids, limit=limit)
-
-    def text_from(
-        self, scope: Scope, id: str, start: int, *, known: TextPart | None = None
-    ) -> TextPart | None:
-        """A part of what a message says from a position on; no text is read if it is `known`."""
-        return self._store.text_from(scope, id, start, known=known)
 
     def following(
         self, scope: Scope, *, after: int, limit: int, max_bytes: int | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
-from memorist.errors import ConfigError, InvalidError, MemoristError, MissingExtraError
+from memorist.errors import ConfigError, InvalidError, MemoristError, needs_extra
 from memorist.language.text import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
@@ -27,16 +27,10 @@ from memorist.records.message import UNSET
 from memorist.records.query import MIN_SCORE, Query, Recall, check_deadline
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.forgetting import Scrubber
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.jobs import (
-    LATER,
-    STAGES,
-    ForegroundGate,
-    JobRunner,
-    embedding_kinds,
-    extraction_kinds,
-)
+from memorist.store.jobs import LATER, STAGES, embedding_kinds, extraction_kinds
+from memorist.store.runner import ForegroundGate, JobRunner
+from memorist.store.scrubbing import Scrubber
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -208,10 +202,8 @@ def open_store(
 ) -> Store:
     """The store that a URL or path names."""
     if url.startswith(("postgresql://", "postgres://")):
-        try:
+        with needs_extra("postgres"):
             from memorist.store.postgres.store import PostgresStore
-        except ImportError as error:
-            raise MissingExtraError("postgres") from error
         return PostgresStore(url, clock=clock, max_message_bytes=max_message_bytes)
     path = url.removeprefix("sqlite:///")
     if not path or re.match(r"\w[\w+.-]*://", path):
@@ -231,7 +223,7 @@ def open_extraction(settings: Settings) -> Extraction:
     """How memories are made by default: by rules, or by the model that the settings name."""
     if not settings.model:
         return DEFAULT_EXTRACTION
-    from memorist.providers.chat_model import open_model
+    from memorist.providers.opening import open_model
 
     return Extraction(model=open_model(settings.model, settings.model_url, settings.model_key))
 

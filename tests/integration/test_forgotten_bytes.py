@@ -19,8 +19,8 @@ from memorist.agents.langgraph import MemoristStore
 from memorist.errors import NotFoundError, StoreError
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
-from memorist.store import forgetting
-from memorist.store.forgetting import GATHER_SECONDS, Scrubber
+from memorist.store import scrubbing
+from memorist.store.scrubbing import GATHER_SECONDS, Scrubber
 from memorist.store.sqlite.store import SqliteEngine
 from tests.support.http_server import serving
 from tests.support.waiting import until
@@ -199,7 +199,7 @@ def test_what_a_process_left_is_scrubbed_by_the_next_one(
         memory.remember("zqcanary", user="gone", session="s")
         memory.forget(user="gone", everything=True)
         assert sum(hold(tmp_path).values()) > 0
-    monkeypatch.setattr(forgetting, "GATHER_SECONDS", 0.0)
+    monkeypatch.setattr(scrubbing, "GATHER_SECONDS", 0.0)
     with Memory(path, embedder=None, extraction=None) as memory:
         until(lambda: memory.store.unscrubbed_s() is None)
         assert sum(hold(tmp_path).values()) == 0
@@ -215,7 +215,7 @@ def test_what_another_process_left_is_scrubbed_by_one_that_is_open(
     path = tmp_path / "memory.db"
     with Memory(path, embedder=None, extraction=None) as memory:
         memory.remember("zqcanary", user="gone", session="s")
-        monkeypatch.setattr(forgetting, "GATHER_SECONDS", 0.0)
+        monkeypatch.setattr(scrubbing, "GATHER_SECONDS", 0.0)
         with SqliteStore(path) as other:
             other.forget(Scope(user="gone"), scrub=True)
         memory._runtime.scrubber.longest_pause = 0.1
@@ -250,7 +250,7 @@ def test_a_scrub_that_takes_long_is_followed_by_an_hour_without_one(
         scrubber = Scrubber(store)
         monkeypatch.setattr(scrubber, "pause", pauses.append)
         monkeypatch.setattr(store, "unscrubbed_s", lambda: GATHER_SECONDS)
-        monkeypatch.setattr(forgetting, "LONG_SECONDS", 0.0)
+        monkeypatch.setattr(scrubbing, "LONG_SECONDS", 0.0)
         assert scrubber.step()
         assert pauses == [3_600.0]
 

@@ -15,7 +15,7 @@ import pytest
 from memorist import Message, StoreError
 from memorist.records.message import Job
 from memorist.records.scope import Scope
-from memorist.store.jobs import JobRunner
+from memorist.store.runner import JobRunner
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.waiting import until
 

@@ -24,7 +24,7 @@ from memorist.records.memories import Add
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.runtime import work
-from memorist.store.jobs import JobRunner
+from memorist.store.runner import JobRunner
 from tests.support.model_server import ModelServer, quote_messages
 
 ME = Scope(user="me")

@@ -36,7 +36,7 @@ from memorist.errors import MemoristError
 from memorist.language import dates, lexicon, likeness, patterns, questions, signals, text, unsafe
 from memorist.lifecycle import audit
 from memorist.lifecycle.rules import MAX_MESSAGE_CHARS, extract
-from memorist.providers.minilm import split
+from memorist.providers.local_model import split
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.message import LogEntry
 from memorist.records.values import fold, normalize

@@ -20,7 +20,7 @@ from memorist.recall.indexer import PASSAGES, Indexer
 from memorist.records.memories import Add, Expire, Fact, MemoryItem
 from memorist.records.message import MAX_ATTEMPTS
 from memorist.records.scope import Scope
-from memorist.store.jobs import ForegroundGate
+from memorist.store.runner import ForegroundGate
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, Vectors, WordEmbedder
 from tests.support.waiting import until

@@ -28,9 +28,10 @@ from memorist.errors import (
     MissingExtraError,
     ProviderError,
 )
-from memorist.providers.chat_model import MAX_ABANDONED, ChatModel, Reply, as_chat_model, open_model
+from memorist.providers.chat_model import MAX_ABANDONED, ChatModel, Reply
 from memorist.providers.langchain import LangChainChat
 from memorist.providers.openai_chat import OpenAIChat
+from memorist.providers.opening import as_chat_model, open_model
 from tests.support.chats import KEY, SCHEMA, SECRET, complete, failure
 from tests.support.model_server import ModelServer
 

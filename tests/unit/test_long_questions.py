@@ -17,7 +17,7 @@ from memorist.language.questions import (
     shorten_middle,
 )
 from memorist.language.text import minilm_folder
-from memorist.providers.minilm import WordPiece
+from memorist.providers.local_model import WordPiece
 from memorist.recall.channels import MAX_TERMS, names_in, terms_of
 from memorist.recall.fusion import Ranking
 from tests.support.models import Vectors, WordEmbedder

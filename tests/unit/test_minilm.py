@@ -14,7 +14,8 @@ import pytest
 from memorist import ProviderError
 from memorist.language.text import minilm_folder
 from memorist.providers.embedder import Embedder
-from memorist.providers.minilm import WINDOW, MiniLM, WordPiece
+from memorist.providers.local_model import WINDOW, WordPiece
+from memorist.providers.minilm import MiniLM
 from memorist.providers.minilm_numpy import erf
 
 TEXTS = [

@@ -22,8 +22,9 @@ from memorist.lifecycle.model import (
     question,
     read_answer,
 )
-from memorist.providers.chat_model import Reply, as_chat_model
+from memorist.providers.chat_model import Reply
 from memorist.providers.openai_chat import OpenAIChat
+from memorist.providers.opening import as_chat_model
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import LogEntry, Message, least_trusted
 from tests.support.model_server import FAILURES, ModelServer

@@ -14,7 +14,7 @@ from memorist import Memory, Message, ProviderError
 from memorist.language.text import minilm_folder
 from memorist.lifecycle.rules import extract
 from memorist.providers import reader
-from memorist.providers.minilm import WINDOW, WordPiece, places, split
+from memorist.providers.local_model import WINDOW, WordPiece, places, split
 from memorist.providers.reader import Mark, MarkedMessage, read, shape_of, words_of
 
 SAID_AT = datetime(2026, 3, 11, 9, tzinfo=UTC)

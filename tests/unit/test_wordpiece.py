@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from memorist.language.text import minilm_folder
-from memorist.providers.minilm import WordPiece, split
+from memorist.providers.local_model import WordPiece, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.
 GOLDEN = [

@@ -18,7 +18,7 @@ from memorist.lifecycle.settings import Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.message import Job
-from memorist.store import jobs as leases
+from memorist.store import runner
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.extraction import (
     ADA,
@@ -84,11 +84,11 @@ def test_a_job_stays_a_slow_models_for_as_long_as_it_takes(
 def test_a_worker_that_hangs_does_not_keep_its_jobs_for_ever(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "LONGEST_RENEWAL", 0.2)
+    monkeypatch.setattr(runner, "LONGEST_RENEWAL", 0.2)
     store._clock = lambda: datetime.now(UTC)
     say(store, "I live in Berlin.")
     jobs = store.claim(kinds=("embed",), lease_seconds=0.1)
-    with leases.renewing(store, jobs, 0.1):
+    with runner.renewing(store, jobs, 0.1):
         time.sleep(0.5)
         assert store.claim(kinds=("embed",), lease_seconds=1)
 

@@ -1,1 +1,1 @@
-"""The agent's side: messages as its framework has them, tools, middleware."""
+"""For LangChain and LangGraph: middleware, tools, stores, histories, agents and the revise node."""

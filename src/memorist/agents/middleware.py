@@ -329,7 +329,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         """The request with what is remembered, for the larger model if the window is too small."""
         built = self._built(request, self._window)
         if built.tight and self._larger is not None:
-            built = self._moved(request, NEAR)
+            built = self._moved(request, self._larger, NEAR)
         run = request.runtime.context
         if isinstance(run, MemoryRun) and run.stream_recall and built.recall is not None:
             run.stream_recall = False  # once for each question
@@ -356,22 +356,21 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         built = self._breaker.run("context", work, BuiltRequest(request=request), failed)
         return replace(built, failed=failed) if failed else built
 
-    def _moved(self, request: Request, reason: str) -> BuiltRequest:
+    def _moved(self, request: Request, larger: BaseChatModel, reason: str) -> BuiltRequest:
         """The request for the larger model, in its window."""
-        assert self._larger is not None
-        size = (self._larger.profile or {}).get("max_input_tokens")
+        size = (larger.profile or {}).get("max_input_tokens")
         size = size or self._window.max_tokens * TIMES_LARGER
         window = self._larger_window or replace(self._window, max_tokens=size)
         built = self._built(request, window)
         log.warning("the agent moves to a model with a larger window: %s", reason)
-        return replace(built, request=built.request.override(model=self._larger), moved=reason)
+        return replace(built, request=built.request.override(model=larger), moved=reason)
 
     def _retry(self, error: Exception, request: Request, sent: BuiltRequest) -> BuiltRequest | None:
         """What to send after the model refused a request as too long; None for other errors."""
         if sent.moved or not is_overflow(error):
             return None
         if self._larger is not None:
-            return self._moved(request, OVERFLOW)
+            return self._moved(request, self._larger, OVERFLOW)
         used = sent.receipt.used if sent.receipt is not None else 0
         half = max(used // 2, (self._window.answer_tokens or 0) + 1)
         smaller = self._built(request, replace(self._window, max_tokens=half))

@@ -45,12 +45,6 @@ class DemoClock:
         return now() - self._lag
 
 
-def fill(memory: Memory, user: str = USER) -> None:
-    """Tell a memory the whole story, and wait for what is made of it; give it a DemoClock."""
-    list(tell(memory, user))
-    assert memory.jobs.catch_up(300) == 0
-
-
 def tell(memory: Memory, user: str = USER) -> Iterator[Sequence[Message]]:
     """Store notes, articles and one conversation after the other; yield the messages of each."""
     notes, library = memory.notes(user=user, agent=AGENT), memory.library(user=user, agent=AGENT)

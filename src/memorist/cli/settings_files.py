@@ -20,18 +20,17 @@ PRIVATE = 0o600
 _INDENT = re.compile(r"^[ \t]+(?=\")", re.MULTILINE)
 
 
-def offer(file: Path, before: str, after: str, *, yes: bool, private: bool = False) -> bool:
-    """Write a changed file if the user wants it; whether it was. `private`: it holds a key."""
+def offer(file: Path, before: str, after: str, *, yes: bool, private: bool = False) -> None:
+    """Write a changed file if the user wants it. `private`: it holds a key."""
     if after == before:
         remark("It is so already; nothing was written.", style="")
-        return False
+        return
     if not yes and not typer.confirm("Write it?", err=True):
         raise ConfigError("nothing was written")
     copy = write(file, before, after, now=now(), private=private)
     old_file = f"The old file: {copy}. " if copy else ""
     old_file += "Only you may read it now, as it holds a key. " if private else ""
     remark(f"Written. {old_file}Restart the client.", style="")
-    return True
 
 
 def edited(text: str, file: Path, change: Callable[[dict[str, Any]], None]) -> str:

@@ -18,7 +18,7 @@ from memorist.errors import MemoristError, ProviderError, StoreDamagedError
 from memorist.language.text import LANGUAGES
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION
 from memorist.memory import Memory
-from memorist.providers.chat_model import open_model
+from memorist.providers.opening import open_model
 from memorist.records.message import Job
 from memorist.records.values import new_id
 

@@ -30,7 +30,7 @@ from memorist.records.memories import (
 from memorist.records.message import ORDINARY, Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.base import Store
-from memorist.store.jobs import ForegroundGate
+from memorist.store.runner import ForegroundGate
 
 CONTEXT = 20  # messages before those of the jobs that are read too
 SAID_BEFORE = 3  # messages of the user that tell whom "she" means, and

@@ -29,7 +29,8 @@ from memorist.records.message import Job
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.jobs import LATER, ForegroundGate, JobRunner, extraction_kinds, is_backfill
+from memorist.store.jobs import LATER, extraction_kinds, is_backfill
+from memorist.store.runner import ForegroundGate, JobRunner
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0

@@ -1,1 +1,1 @@
-"""Who thinks and who fetches: models, and files and URLs from outside."""
+"""Models of chats and embeddings, tokenizers, images and the HTTP client that calls servers."""

@@ -135,10 +135,7 @@ class HttpPool(ProcessPart):
     def send(self, method: str, target: str, body: bytes | None, ends_at: float) -> HttpAnswer:
         """Send one request and read its answer by `ends_at`, a moment of `time.monotonic()`."""
         content = {} if body is None else {"Content-Type": "application/json"}
-        connection = self._connection()
-        connection.timeout = max(ends_at - time.monotonic(), 0.001)
-        if connection.sock is not None:
-            connection.sock.settimeout(connection.timeout)
+        connection = self._connection(max(ends_at - time.monotonic(), 0.001))
         try:
             reply = self._ask(connection, method, target, body, content)
             value = _parse(reply, self._read(reply, ends_at))
@@ -199,20 +196,22 @@ class HttpPool(ProcessPart):
         finally:
             reply.close()  # else Python 3.11 refuses the next request on this connection
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
         """An idle connection that is still open, or a new one."""
         with suppress(IndexError):
             while True:
                 connection = self._idle.pop()
                 if not _is_closed(connection):
+                    connection.timeout = timeout_s
+                    connection.sock.settimeout(timeout_s)
                     return connection
                 connection.close()
         host, port = self._address
         if self._proxy is not None:
             host, port = self._proxy.hostname or "", self._proxy.port or 80
         if self._tls is None:
-            return http.client.HTTPConnection(host, port)
-        secure = http.client.HTTPSConnection(host, port, context=self._tls)
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        secure = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=self._tls)
         if self._proxy is not None:
             secure.set_tunnel(*self._address, headers=_proxy_headers(self._proxy))
         return secure
@@ -309,12 +308,9 @@ class Connection(HttpPool):
         accept: str,
     ) -> Generator[bytes, None, None]:
         """The answer as it comes, to a request that may have a file as its body."""
-        connection = self._connection()
+        connection = self._connection(self._timeout_s)
         headers = {"Accept": accept} | ({} if file is None else {"Content-Type": OCTETS})
         try:
-            connection.timeout = self._timeout_s
-            if connection.sock is not None:
-                connection.sock.settimeout(self._timeout_s)
             reply = self._ask(connection, method, self._target(path, query), file, headers)
             if reply.status >= 300:
                 wait_s = retry_after(reply.headers)
@@ -351,16 +347,16 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
 def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -> T:
     """What `attempt` returns; after a TransientError it is made again, while there is time."""
     wait_s = FIRST_WAIT_S
-    for left in reversed(range(attempts)):
+    while True:
+        attempts -= 1
         try:
             return attempt()
         except TransientError as failure:
             pause_s = max(wait_s, failure.retry_after_s or 0.0)
-            if not left or time.monotonic() + pause_s > ends_at:
+            if attempts < 1 or time.monotonic() + pause_s > ends_at:
                 raise failure.error from None
         time.sleep(min(pause_s, LONGEST_WAIT_S))
         wait_s = min(wait_s * 2, LONGEST_BACKOFF_S)
-    raise ValueError("attempts must be at least 1")
 
 
 def retry_after(headers: Any) -> float | None:

@@ -1,21 +1,18 @@
-"""The embedders that run on this machine, offline: MiniLM, its word vectors and its tokenizer."""
+"""The embedders that run on this machine, offline: MiniLM and its word vectors."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import threading
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memorist.errors import ProviderError
 from memorist.forks import ProcessPart, fork_safe
 from memorist.language.text import minilm_folder
-from memorist.records.values import normalize
+from memorist.providers.local_model import WINDOW, WordPiece, open_session
+from memorist.providers.reader import update_odds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,13 +23,6 @@ if TYPE_CHECKING:
     Forward = Callable[[NDArray[np.int32]], Vectors]
 
 UPDATE_CURVE = (1.13, 0.63, 0.35)  # a constant, and what the odds by vectors and by reading count
-WINDOW = 254  # pieces of text; with the marks at both ends, the 256 the model was trained on
-MAX_WORD_CHARS = 100
-_IDEOGRAPHS = re.compile(
-    "([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
-    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f])"
-)
-_ASCII_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 
 
 class _LocalEmbedder(ProcessPart):
@@ -136,8 +126,6 @@ class MiniLM(_LocalEmbedder):
         """The chances once more, with both texts read; the same where no reader can be opened."""
         import numpy as np
 
-        from memorist.providers.reader import update_odds
-
         if (read := update_odds(earlier, later)) is None:
             return chances
         constant, by_vectors, by_reader = UPDATE_CURVE
@@ -196,135 +184,3 @@ def _open_model(folder: Path, threads: int) -> Forward:
         return vectors
 
     return forward
-
-
-def open_session(file: Path, threads: int) -> Any:
-    """A session of onnxruntime, or None where it has no wheel: Intel Macs and musl."""
-    # Its builds of 2026 report home and leave an id in the user's cache unless told before.
-    for name in ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED"):
-        os.environ.setdefault(name, "1")
-    try:
-        import onnxruntime
-    except ImportError:
-        return None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Threads that wait busily for the next text would take the processor from everybody else.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    if not _has_vnni():  # or products of signed 8 bits overflow, on x86
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    options.log_severity_level = 3  # a machine without a GPU is no news
-    options.enable_cpu_mem_arena = False  # or one long batch is held for ever
-    try:
-        return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors have no common class of their own
-        raise ProviderError(f"onnxruntime cannot open all-MiniLM-L6-v2: {error}") from error
-
-
-def _has_vnni() -> bool:
-    """Whether the processor is known to multiply 8-bit numbers without overflow."""
-    with contextlib.suppress(OSError):
-        return "vnni" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    return False
-
-
-class WordPiece:
-    """The uncased tokenizer of BERT: text to the numbers of pieces in the model's vocabulary."""
-
-    def __init__(self, folder: Path) -> None:
-        with (folder / "vocab.txt").open(encoding="utf-8") as lines:
-            pieces = {piece.rstrip("\n"): id_ for id_, piece in enumerate(lines)}
-        self.start, self.stop, self.unknown = map(pieces.__getitem__, ("[CLS]", "[SEP]", "[UNK]"))
-        self._pieces = pieces
-        self._longest = max(map(len, pieces))
-        # A chat repeats its words: most are looked up, few are cut.
-        self._cut = lru_cache(maxsize=65_536)(self._cut_word)
-
-    def encode(self, text: str) -> list[int]:
-        """The pieces of a text, without the marks at its ends."""
-        return [id_ for word in split(text) for id_ in self._cut(word)]
-
-    def words(self, text: str) -> list[tuple[str, Sequence[int], int, int]]:
-        """The words of a text: the pieces of each, and where it starts and ends."""
-        return [(word, self._cut(word), start, end) for word, start, end in places(text)]
-
-    def _cut_word(self, word: str) -> Sequence[int]:
-        """The longest known pieces from the left, or one unknown for the whole word."""
-        if len(word) > MAX_WORD_CHARS:
-            return (self.unknown,)
-        ids, start = [], 0
-        while start < len(word):
-            mark = "##" if start else ""
-            for stop in range(min(len(word), start + self._longest), start, -1):
-                id_ = self._pieces.get(mark + word[start:stop])
-                if id_ is not None:
-                    ids.append(id_)
-                    start = stop
-                    break
-            else:
-                return (self.unknown,)
-        return tuple(ids)
-
-
-def split(text: str) -> list[str]:
-    """Words and signs in lower case, without accents, ideographs apart."""
-    if not text.isprintable() or "\ufffd" in text:
-        text = "".join(map(_clean, text))
-    if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
-    text = _IDEOGRAPHS.sub(r" \1 ", text)
-    words = []
-    for word in text.split():
-        plain = normalize("NFD", word.lower())
-        words += _split_signs(char for char in plain if unicodedata.category(char) != "Mn")
-    return words
-
-
-def places(text: str) -> list[tuple[str, int, int]]:
-    """The words that `split` makes of a text, each with its start and end."""
-    if text.isascii() and text.isprintable():
-        return [(word[0], *word.span()) for word in _ASCII_WORD.finditer(text.lower())]
-    found: list[tuple[str, int, int]] = []
-    follows = False  # whether the next letter belongs to the last word
-    for place, char in enumerate(text):
-        char = _clean(char)
-        if char.isspace():
-            follows = False
-            continue
-        alone = bool(_IDEOGRAPHS.match(char))
-        for letter in char if alone else normalize("NFD", char.lower()):
-            if unicodedata.category(letter) == "Mn" or letter.isspace():
-                continue
-            apart = alone or _is_sign(letter)
-            if follows and not apart:
-                word, start, _ = found[-1]
-                found[-1] = word + letter, start, place + 1
-            else:
-                found.append((letter, place, place + 1))
-            follows = not apart
-    return found
-
-
-def _is_sign(char: str) -> bool:
-    return not char.isalnum() if char.isascii() else unicodedata.category(char)[0] == "P"
-
-
-def _clean(char: str) -> str:
-    if char in " \t\n\r":
-        return " "
-    category = unicodedata.category(char)
-    if category in ("Cc", "Cf", "Co") or char == "\ufffd":
-        return ""
-    return " " if category == "Zs" else char
-
-
-def _split_signs(chars: Iterable[str]) -> list[str]:
-    words, word = [], ""
-    for char in chars:
-        if _is_sign(char):
-            words += [word, char] if word else [char]
-            word = ""
-        else:
-            word += char
-    return [*words, word] if word else words

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memorist.errors import ProviderError
 from memorist.language.text import minilm_folder
-from memorist.providers.minilm import WINDOW, WordPiece, open_session, places
+from memorist.providers.local_model import WINDOW, WordPiece, open_session, places
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,8 @@ from memorist.providers.embedder import Embedder
 from memorist.records.message import Job
 from memorist.records.scope import Scope
 from memorist.store.base import Store
-from memorist.store.jobs import FOLLOWING, ForegroundGate, JobRunner, embedding_kinds
+from memorist.store.jobs import FOLLOWING, embedding_kinds
+from memorist.store.runner import ForegroundGate, JobRunner
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors

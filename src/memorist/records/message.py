@@ -25,7 +25,7 @@ from memorist.records.values import (
     new_id,
     shorten,
 )
-from memorist.records.wire import response_fields
+from memorist.records.wire import arguments_of, response_fields
 
 _DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # encoded bytes, which are not text to read
@@ -72,11 +72,6 @@ class ToolCallMsg:
         inner = data.get("function") or data.get("custom") or data
         if not isinstance(inner, Mapping) or "name" not in inner:
             raise MessageError("tool_calls holds a call without a name")
-        arguments: Any = next(
-            (inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), {}
-        )
-        if not isinstance(arguments, str):
-            arguments = dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
         call_id = data.get("call_id") or data.get("id") or f"call_{new_id()}"
         kind = data.get("type", "function")
         return cls(
@@ -84,7 +79,7 @@ class ToolCallMsg:
             call_id=call_id,
             type="function" if kind in ("tool_call", "tool_use", "function_call") else kind,
             name=inner["name"],
-            arguments=arguments,
+            arguments=arguments_of(inner),
         )
 
     def to_dict(self) -> dict[str, Any]:

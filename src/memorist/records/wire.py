@@ -12,7 +12,7 @@ of its own is kept in `structured_data`, as the provider sent it:
 import base64
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -228,9 +228,6 @@ def call_fields(call: Fields, default_id: str) -> Fields:
         more = {"type": kind}
     if "name" not in inner:
         raise MessageError("tool_calls holds a call without a name")
-    arguments: Any = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), {})
-    if not isinstance(arguments, str):
-        arguments = dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
     call_id = call.get("call_id") or call.get("id") or default_id
     check_text(call_id, "tool_calls.call_id", MessageError)
     return {
@@ -238,9 +235,17 @@ def call_fields(call: Fields, default_id: str) -> Fields:
         "call_id": call_id,
         "type": "custom" if kind in ("custom", "custom_tool_call") else "function",
         "name": inner["name"] or "",
-        "arguments": arguments,
+        "arguments": arguments_of(inner),
         "more": more,
     }
+
+
+def arguments_of(call: Mapping[str, Any]) -> str:
+    """The arguments of a tool call as text, by whichever name it has them."""
+    arguments: Any = next((call[key] for key in _ARGUMENTS if call.get(key) is not None), {})
+    if isinstance(arguments, str):
+        return arguments
+    return dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
 
 
 def _is_call(block: Fields) -> bool:

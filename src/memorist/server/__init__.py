@@ -1,1 +1,1 @@
-"""What listens: the MCP server."""
+"""The servers: the HTTP API with the page, and MCP; keys, logs and the worker process."""

@@ -23,9 +23,9 @@ from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
 from memorist.forks import fork_safe
 from memorist.memory import Memory
-from memorist.providers.chat_model import open_langchain_model, openai_name
 from memorist.providers.images import refuse_image
-from memorist.records.message import Message
+from memorist.providers.opening import open_langchain_model, openai_name
+from memorist.records.message import LogEntry, Message
 from memorist.records.query import RECALL_DEADLINE_MS, Recall
 from memorist.records.values import check_text, new_id, reply_id
 from memorist.runtime import window_of
@@ -109,12 +109,19 @@ def chat_question(
     place = {"agent": agent, "session": session} if text is None else {}
     scope = memory.scope(user=user, **place)
     entries = memory.messages.get(scope, [asked_id]) if asked_id is not None else []
-    if not entries and text is None:
+    if entries:
+        return _stored_question(memory, entries, text, user=user, agent=agent)
+    if text is None:
         raise errors.NotFoundError("asked_id names no message of this user, agent and session")
-    if not entries:
-        message = Message("user", text, message_id=new_id() if asked_id is None else asked_id)
-        chat = memory.session(user=user, agent=agent, claimed=session)
-        return ChatQuestion(chat, message, is_known=asked_id is not None)
+    message = Message("user", text, message_id=new_id() if asked_id is None else asked_id)
+    chat = memory.session(user=user, agent=agent, claimed=session)
+    return ChatQuestion(chat, message, is_known=asked_id is not None)
+
+
+def _stored_question(
+    memory: Memory, entries: Sequence[LogEntry], text: str | None, *, user: str, agent: str | None
+) -> ChatQuestion:
+    """A stored message that is asked again, by its id; with a text, it must say that."""
     if text is None and len(entries) > 1:
         raise errors.ConflictError(
             "several sessions hold a message with this id; name the session_id"

@@ -36,9 +36,8 @@ from memorist.records.values import any_json, from_micros, to_micros
 from memorist.store import documents, views
 from memorist.store.activity import add_receipt, receipts
 from memorist.store.appending import write_messages
-from memorist.store.engine import Db
+from memorist.store.engine import Db, Piece
 from memorist.store.indexing import (
-    Piece,
     PlacedMessage,
     Preparation,
     index_messages,

@@ -41,14 +41,8 @@ from memorist.store import (
     search,
     views,
 )
-from memorist.store.engine import AnswerLostError, Db, DryRunError, Engine
-from memorist.store.indexing import (
-    MAX_MESSAGE_BYTES,
-    Piece,
-    Preparation,
-    PreparedMessage,
-    UnpreparedError,
-)
+from memorist.store.engine import AnswerLostError, Db, DryRunError, Engine, Piece
+from memorist.store.indexing import MAX_MESSAGE_BYTES, Preparation, PreparedMessage, UnpreparedError
 from memorist.store.rows import END, check_count
 
 NO_SESSION = "there is no such session: "

@@ -10,8 +10,8 @@ from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutRes
 from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.values import Count, Place, check_each, check_text, from_micros, new_id
-from memorist.store.engine import Db
-from memorist.store.indexing import Piece, index_pieces, index_view
+from memorist.store.engine import Db, Piece
+from memorist.store.indexing import index_pieces, index_view
 from memorist.store.jobs import enqueue, finish
 from memorist.store.log import add_owner, ensure_session, following
 from memorist.store.rows import ALL, ARTICLE, END, SUMMARY, Columns, check_count, dated_page

@@ -18,7 +18,6 @@ from memorist.store.rows import SQL, Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
-    from memorist.store.indexing import Piece
     from memorist.store.vectors import Hits, Vector, VectorIndexCache
 
 T = TypeVar("T")
@@ -43,6 +42,14 @@ class ViewWords(NamedTuple):
     words: Sequence[str]  # stems
     last: Sequence[str]  # the forms of the last word: how it begins, then stems
     newest_first: bool
+
+
+class Piece(NamedTuple):
+    """A span of a text, and the words it is found by: as text, or as the database indexes them."""
+
+    start: int
+    stop: int
+    words: Any
 
 
 class VectorQuery(NamedTuple):
@@ -246,24 +253,26 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     def complete(sql: str) -> str:
         return re.sub(r"@\w+", lambda piece: complete(pieces[piece[0]]), sql)
 
-    queries = {
-        name: re.sub(r"IN \(:(\w+)\*\)", list_sql, complete(sql))
-        for name, sql in pieces.items()
-        if name[0] != "@"
-    }
-    beside, order = {kind: complete(f"@{kind}_beside") for kind in STATES}, complete("@in_place")
-    for name in [name for name, sql in queries.items() if "{over}" in sql]:
-        sql, kind = queries.pop(name), name.partition("_")[0]
-        for state, parts in STATES[kind].items():
-            each = [sql.replace("{over}", part) if part else beside[kind] for part in parts]
-            if (
-                dialect == "postgres" and len(each) > 1
-            ):  # it would otherwise read and sort all of them
-                each = [f"({one}\n{order})" for one in each]
-            queries[f"{name}_{state}"] = "\nUNION ALL ".join(each) + f"\n{order}"
+    queries: dict[str, str] = {}
+    for name, body in pieces.items():
+        if name[0] != "@":
+            sql = re.sub(r"IN \(:(\w+)\*\)", list_sql, complete(body))
+            queries |= _by_state(name, sql, complete, dialect) if "{over}" in sql else {name: sql}
     lists = {name: sql for name, sql in queries.items() if "{>}" in sql}
     back = {f"newest_{name}": _directed(sql, "<", ">=", " DESC") for name, sql in lists.items()}
     return back | {name: _directed(sql, ">", "<=", "") for name, sql in queries.items()}
+
+
+def _by_state(name: str, sql: str, complete: Callable[[str], str], dialect: str) -> dict[str, str]:
+    """A list's query for each state: the rows that are not over, that are, and those beside."""
+    kind, order = name.partition("_")[0], complete("@in_place")
+    beside, queries = complete(f"@{kind}_beside"), {}
+    for state, parts in STATES[kind].items():
+        each = [sql.replace("{over}", part) if part else beside for part in parts]
+        if dialect == "postgres" and len(each) > 1:  # else it reads and sorts all of them
+            each = [f"({one}\n{order})" for one in each]
+        queries[f"{name}_{state}"] = "\nUNION ALL ".join(each) + f"\n{order}"
+    return queries
 
 
 def _directed(sql: str, beyond: str, until: str, order: str) -> str:

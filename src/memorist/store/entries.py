@@ -28,8 +28,8 @@ from memorist.records.entry import (
 )
 from memorist.records.scope import Scope
 from memorist.records.values import Count, any_json, from_micros, to_micros
-from memorist.store.engine import Db
-from memorist.store.indexing import Piece, Preparation, index_pieces
+from memorist.store.engine import Db, Piece
+from memorist.store.indexing import Preparation, index_pieces
 from memorist.store.log import add_owner
 from memorist.store.rows import ALL, END, Row
 

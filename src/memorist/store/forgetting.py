@@ -5,10 +5,9 @@ The bytes that deleted rows leave in the files are removed afterwards, by the `S
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memorist.errors import NotFoundError
 from memorist.records.memories import Fact, MemoryItem
@@ -18,17 +17,9 @@ from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
 from memorist.store.activity import note
 from memorist.store.engine import Db, DryRunError
-from memorist.store.jobs import ForegroundGate, JobRunner, enqueue
+from memorist.store.jobs import enqueue
 from memorist.store.log import message_places, session_rows
 from memorist.store.views import keep_by_hand, records, restore, stating
-
-if TYPE_CHECKING:
-    from memorist.store.base import Store
-
-GATHER_SECONDS = 10.0  # what is forgotten together is scrubbed together
-REST = 10.0  # a scrub that took t seconds is followed by at least 10 t without one
-LONG_SECONDS, LONG_REST = 10.0, 3_600.0  # writers give up during one that takes longer: rest long
-RETRY_SECONDS = 60.0
 
 
 def forget(
@@ -216,37 +207,3 @@ def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
     else:
         return []  # another agent's session
     return [view for (view,) in db.rows(query, **scope.columns())]
-
-
-class Scrubber(JobRunner):
-    """Scrubs the files in the background, once for all that was forgotten meanwhile.
-
-    It also merges what appends leave of the text index, in which a search is slower.
-    """
-
-    name = "scrubbing"
-    longest_pause = 5.0
-
-    def __init__(self, store: Store, gate: ForegroundGate | None = None) -> None:
-        super().__init__(store, (), gate)
-        self.stopped = not store.scrubs
-
-    def await_exit(self, seconds: float) -> None:
-        super().await_exit(seconds)
-        if self.is_running():  # Python would stop it inside SQLite
-            self._store.close()  # which interrupts a scrub
-
-    def step(self) -> bool:
-        """Scrub if something waits for it, though not before others could be added; or merge."""
-        waited_s = self._store.unscrubbed_s()
-        if waited_s is None or 0 <= waited_s < GATHER_SECONDS or self.paused:
-            self.gate.wait()
-            return self._store.merge()
-        began, is_clean = time.monotonic(), False
-        try:
-            is_clean = not self._store.scrub()
-        finally:
-            took_s = time.monotonic() - began
-            least = GATHER_SECONDS if is_clean else RETRY_SECONDS
-            self.pause(max(REST * took_s, LONG_REST if took_s > LONG_SECONDS else least))
-        return True

@@ -19,7 +19,7 @@ from memorist.language.text import passages, stems
 from memorist.records.message import ORDINARY, Message
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros, to_micros
-from memorist.store.engine import Db, Engine
+from memorist.store.engine import Db, Engine, Piece
 from memorist.store.jobs import enqueue
 
 MAX_MESSAGE_BYTES = 1_048_576  # of a message's text in UTF-8, unless a setting says otherwise
@@ -30,14 +30,6 @@ _SPOKEN = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,
 _MONTHS = (
     "January February March April May June July August September October November December"
 ).split()
-
-
-class Piece(NamedTuple):
-    """A span of a text, and the words it is found by: as text, or as the database indexes them."""
-
-    start: int
-    stop: int
-    words: Any
 
 
 class PreparedMessage(NamedTuple):

@@ -228,24 +228,22 @@ def following(
     return _entries(db, rows, scope.session or "")
 
 
-def find(
-    db: Db, scope: Scope, message_ids: Sequence[str], *, limit: int | None = None
-) -> list[LogEntry]:
+def find(db: Db, scope: Scope, ids: Sequence[str], *, limit: int | None = None) -> list[LogEntry]:
     """The messages with these ids in the scope, in log order: all, or the first `limit`."""
-    check_each("message_id", *message_ids)
-    named = {"ids": list(message_ids), "limit": check_count(limit, "limit")}
+    check_each("message_id", *ids)
+    named = {"ids": list(ids), "limit": check_count(limit, "limit")}
     return _entries(db, db.rows("messages_by_id", **scope.columns(), **named))
 
 
 def text_from(
-    db: Db, scope: Scope, message_id: str, start: int, *, known: TextPart | None = None
+    db: Db, scope: Scope, id: str, start: int, *, known: TextPart | None = None
 ) -> TextPart | None:
     """What a message says from a position on, up to `PART_CHARS`; None where there is no message.
 
     Nothing is read of a message that is as long as it is `known` to be.
     """
-    check_each("message_id", message_id)
-    places = message_places(db, scope, message_id, limit=2)
+    check_each("message_id", id)
+    places = message_places(db, scope, id, limit=2)
     if not places:
         return None
     if len(places) > 1:

@@ -18,6 +18,7 @@ EXACT_UP_TO = 20_000
 RESCORED = 256
 WEIGHED = 3  # times as many as are wanted of those found by signs
 CACHE_BYTES = 256 * 2**20
+BLOCK = 1_000  # rows, too few for BLAS to start threads on
 MAY_GROW = 32  # indexes, the last ones used: an index grows when it is searched
 Vector = NDArray[np.float32]
 """One, or several in rows."""
@@ -180,13 +181,11 @@ class VectorIndex:
             wanted *= 4  # deleted vectors must not crowd out the others
 
 
-def _dots(
-    rows: NDArray[np.float32], vector: NDArray[np.float32], block: int = 1_000
-) -> NDArray[np.float32]:
-    """Each row times the vector, in blocks too small for BLAS to start threads on."""
+def _dots(rows: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row times the vector."""
     scores = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), block):
-        np.dot(rows[start : start + block], vector, out=scores[start : start + block])
+    for start in range(0, len(rows), BLOCK):
+        np.dot(rows[start : start + BLOCK], vector, out=scores[start : start + BLOCK])
     return scores
 
 

@@ -1,1 +1,1 @@
-"""In and out: what other programs exported, brought in; archives of a whole memory."""
+"""Import: what other programs exported, brought into a memory."""

@@ -21,8 +21,8 @@ from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import Batch
 from memorist.records.scope import shared_scope
 from memorist.records.values import Tally, now
-from memorist.transfer.formats import FORMATS
-from memorist.transfer.items import Document, Format, Item, Skipped, Turn
+from memorist.transfer.formats import FORMATS, Format
+from memorist.transfer.items import Document, Item, Skipped, Turn
 from memorist.transfer.source import Source
 
 BATCH = 1_000  # messages that are written together; a conversation is not divided …

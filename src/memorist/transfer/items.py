@@ -1,21 +1,15 @@
 """What the formats of other programs give: turns, memories, facts, entries and documents."""
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from memorist.errors import RecordError
 from memorist.records.entry import Put
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-
-if TYPE_CHECKING:
-    from memorist.transfer.source import Source
 
 IMPORTER = Scope(user="")  # of a memory or fact of an export that names no user
 _MILLISECONDS = 10**11  # as seconds: the year 5138
@@ -55,21 +49,6 @@ class Skipped:
 
 
 Item = Turn | MemoryItem | Fact | Put | Document | Skipped
-
-
-class Format(Protocol):
-    """A module of `transfer.formats`."""
-
-    name: str  # as `--format` takes it
-    title: str  # as reports show it
-
-    def recognises(self, source: Source) -> bool:
-        """Whether a source looks like this format; never raises."""
-        ...
-
-    def read(self, source: Source) -> Iterator[Item]:
-        """What is in it, one by one; `RecordError` with the place where it is broken or cut off."""
-        ...
 
 
 def stable_id(*parts: str) -> str:

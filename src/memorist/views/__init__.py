@@ -1,1 +1,1 @@
-"""The objects agent authors hold."""
+"""Views of a memory for agent authors: conversations, facts, notes, articles, tiers."""

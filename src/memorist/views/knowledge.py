@@ -196,7 +196,7 @@ def _extraction_of(model: Any) -> Extraction:
     """Settings that keep all facts, not only the most important ones."""
     if model is not None:
         # Here: `import memorist` stays light.
-        from memorist.providers.chat_model import as_chat_model
+        from memorist.providers.opening import as_chat_model
 
         model = as_chat_model(model)
     return Extraction(model=model, policy=Policy(share=math.inf))

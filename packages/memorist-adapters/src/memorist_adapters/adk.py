@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memorist.errors import MissingExtraError, ProviderError, StoreError
+from memorist.errors import ProviderError, StoreError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import Entry, Put, Search, findable
 from memorist.records.message import Message, ToolCallMsg
@@ -33,7 +33,7 @@ from memorist.records.query import Hit
 from memorist.records.scope import Scope, shared_scope
 from memorist.records.values import new_id
 
-try:
+with needs_extra("adk", "memorist-adapters"):
     from google.adk.errors.already_exists_error import AlreadyExistsError
     from google.adk.errors.session_not_found_error import SessionNotFoundError
     from google.adk.events import Event, EventActions
@@ -45,8 +45,6 @@ try:
     from google.adk.sessions.state import State
     from google.genai.types import Content, FunctionResponse, Part
     from pydantic import ValidationError
-except ImportError as error:
-    raise MissingExtraError("adk", "memorist-adapters") from error
 
 EVENT = "adk"  # in a message's structured data: what of its event the message does not say
 PART = "adk_part"  # … that the event is told by the message before
@@ -210,7 +208,7 @@ class MemoristSessionService(BaseSessionService):
         self._memory.session(user=scope.user, agent=scope.agent, id=scope.session)
         if kept := _json_of(state):
             began = Message("system", structured_data={STATE: json.dumps(kept)})
-            self._memory.remember(began, user=scope.user, agent=scope.agent, session=scope.session)
+            self._memory.remember(began, **scope.names)
             self._share(scope, kept)
         session = self._read(scope)
         assert session is not None  # just made
@@ -234,7 +232,7 @@ class MemoristSessionService(BaseSessionService):
         return _session(scope, updated, state=state, events=events)
 
     def _sessions(self, scope: Scope) -> list[StoredSession]:
-        return self._memory.sessions(user=scope.user, agent=scope.agent, session=scope.session)
+        return self._memory.sessions(**scope.names)
 
     def _append(self, scope: Scope, events: Sequence[Event]) -> None:
         if not self._sessions(scope):
@@ -346,7 +344,7 @@ def _answer(
 
 def _remember(memory: Memory, scope: Scope, events: Sequence[Event]) -> None:
     said = [message for event in events for message in messages_of(event)]
-    memory.remember(said, user=scope.user, agent=scope.agent, session=scope.session)
+    memory.remember(said, **scope.names)
 
 
 def _remembered(hit: Hit) -> MemoryEntry:

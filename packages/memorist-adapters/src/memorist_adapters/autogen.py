@@ -8,14 +8,14 @@ from asyncio import to_thread
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memorist.errors import MissingExtraError, ProviderError, StoreError
+from memorist.errors import ProviderError, StoreError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import findable
 from memorist.records.message import Message, Source
 from memorist.records.query import Hit
 from memorist_adapters.remembered import DEADLINE_MS, remembered
 
-try:
+with needs_extra("autogen", "memorist-adapters"):
     from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, MultiModalMessage
     from autogen_core import CancellationToken, Image
     from autogen_core.memory import Memory as AutogenMemory
@@ -27,8 +27,6 @@ try:
     )
     from autogen_core.model_context import ChatCompletionContext
     from autogen_core.models import LLMMessage, SystemMessage
-except ImportError as error:
-    raise MissingExtraError("autogen", "memorist-adapters") from error
 
 KEPT = "autogen"  # where a message keeps what a MemoryContent holds besides its content
 HITS = 8
@@ -104,7 +102,7 @@ class MemoristMemory(AutogenMemory):
         It is a conversation of the user with this agent: the active one, unless one is named.
         """
         said = [_said(one) for one in messages if isinstance(one, BaseChatMessage)]
-        done = await to_thread(self._memory.remember, said, **self._named)
+        done = await to_thread(self._memory.remember, said, **self._scope.names)
         return done.added
 
     async def clear(self) -> None:
@@ -117,19 +115,14 @@ class MemoristMemory(AutogenMemory):
     async def close(self) -> None:
         """Nothing: whoever opened the memory closes it."""
 
-    @property
-    def _named(self) -> dict[str, Any]:
-        scope = self._scope
-        return {"user": scope.user, "agent": scope.agent, "session": scope.session}
-
     def _add(self, content: MemoryContent) -> None:
         # Not among what was said: it has a session of its own.
         own = f"autogen:{self._scope.agent}" if self._scope.agent else "autogen"
-        named = {**self._named, "session": self._scope.session or own}
+        named = {**self._scope.names, "session": self._scope.session or own}
         self._memory.remember(_message(content), source=self._source, **named)
 
     def _found(self, question: str, kwargs: dict[str, Any]) -> list[MemoryContent]:
-        asked = {"limit": self._limit, "deadline_ms": PATIENCE_MS, **self._named, **kwargs}
+        asked = {"limit": self._limit, "deadline_ms": PATIENCE_MS, **self._scope.names, **kwargs}
         found = self._memory.recall(question, **asked)
         if not found.hits and (silent := [*found.late, *found.failed]):
             # An empty list would say that nothing is known.

@@ -21,20 +21,18 @@ from typing import Any, Self
 
 from memorist.context.assemble import QUESTION_INTRO
 from memorist.context.window import Window
-from memorist.errors import InvalidError, MessageError, MissingExtraError, ProviderError, StoreError
+from memorist.errors import InvalidError, MessageError, ProviderError, StoreError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import findable
 from memorist.records.message import Message, ToolCallMsg, without_orphan_results
 from memorist.records.query import Filters, Hit
 
-try:
+with needs_extra("llama-index", "memorist-adapters"):
     from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
     from llama_index.core.memory import BaseMemory
     from llama_index.core.retrievers import BaseRetriever
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, model_validator
-except ImportError as error:
-    raise MissingExtraError("llama-index", "memorist-adapters") from error
 
 KEPT = "llama_index"  # in a message's structured data: the chat message that says more than it
 LATELY = 50  # messages that are shown where nothing is asked

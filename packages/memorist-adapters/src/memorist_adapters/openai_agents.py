@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from memorist.errors import ConflictError, MessageError, MissingExtraError, StoreError
+from memorist.errors import ConflictError, MessageError, StoreError, needs_extra
 from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.records.message import Message, ToolCallMsg, readable
 from memorist.records.values import new_id, replace_unstorable
 
-try:
+with needs_extra("openai-agents", "memorist-adapters"):
     from agents import SessionSettings, TResponseInputItem
-except ImportError as error:
-    raise MissingExtraError("openai-agents", "memorist-adapters") from error
 
 ITEM = "openai_agents"  # where a message keeps what its item holds besides the words
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
@@ -111,14 +109,13 @@ class MemoristSession:
 
     def _remember(self, said: Sequence[Message]) -> None:
         scope = self._scope
-        named = {"user": scope.user, "agent": scope.agent, "session": scope.session}
         try:
-            self._memory.remember(said, **named)  # type: ignore[arg-type]
+            self._memory.remember(said, **scope.names)
         except ConflictError:  # an id that stands for something else already says nothing
             ids = [message.message_id for message in said]
             found = self._memory.messages.get(scope, ids)
             taken = {entry.message.message_id: entry.message for entry in found}
-            self._memory.remember([_renamed(one, taken) for one in said], **named)  # type: ignore[arg-type]
+            self._memory.remember([_renamed(one, taken) for one in said], **scope.names)
 
     def _pop(self) -> Item | None:
         while (message := self._take_newest()) is not None:

@@ -13,19 +13,13 @@ from typing import Any, TypeVar
 
 from memorist.agents.tool_schema import ToolSchema
 from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
-from memorist.errors import (
-    InvalidError,
-    MemoristError,
-    MissingExtraError,
-    ProviderError,
-    StoreError,
-)
+from memorist.errors import InvalidError, MemoristError, ProviderError, StoreError, needs_extra
 from memorist.memory import Memory
 from memorist.records.message import Message, ToolCallMsg, readable, without_orphan_results
 from memorist.records.values import replace_unstorable
 from memorist_adapters.remembered import DEADLINE_MS, remembered
 
-try:
+with needs_extra("pydantic-ai", "memorist-adapters"):
     from pydantic import ValidationError
     from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool
     from pydantic_ai.capabilities import AbstractCapability
@@ -43,8 +37,6 @@ try:
     )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
-except ImportError as error:
-    raise MissingExtraError("pydantic-ai", "memorist-adapters") from error
 
 KEPT = "pydantic_ai"  # where a message keeps what Pydantic AI knows besides the words
 HITS = 8
@@ -104,7 +96,7 @@ class MemoristMemory(AbstractCapability[Any]):
         # One that is there in part is there: a framework's own remarks may have come later.
         fresh = [group for group in made if not any(one.message_id in held for one in group)]
         if said := [one for group in fresh for one in group]:
-            self._memory.remember(said, user=scope.user, agent=scope.agent, session=scope.session)
+            self._memory.remember(said, **scope.names)
 
     def clear(self) -> None:
         """Forget the conversation and all derived from it; its bytes go with `Memory.scrub`."""

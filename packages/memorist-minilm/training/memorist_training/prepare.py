@@ -36,7 +36,7 @@ def prepare(file: Path) -> None:
     sys.path.insert(0, str(PACKAGE))
     from published import arrange, fetch_published, read_published  # the build's own
 
-    from memorist.providers.minilm import WordPiece
+    from memorist.providers.local_model import WordPiece
 
     with tempfile.TemporaryDirectory() as folder:
         weights = read_published(fetch_published(Path(folder)), Path(folder))
@@ -64,7 +64,8 @@ def prepare_reader(file: Path) -> None:
     sys.path.insert(0, str(PACKAGE))
     from published import adapt, arrange, fetch_published, read_published
 
-    from memorist.providers.minilm import MiniLM, WordPiece
+    from memorist.providers.local_model import WordPiece
+    from memorist.providers.minilm import MiniLM
     from memorist.providers.reader import words_of
 
     with tempfile.TemporaryDirectory() as folder:

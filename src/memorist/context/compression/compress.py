@@ -20,7 +20,7 @@ from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.values import UNSEEN, json_line, now, shorten
 from memorist.store.base import Store
-from memorist.store.jobs import JobRunner
+from memorist.store.runner import JobRunner
 
 log = logging.getLogger("memorist")
 

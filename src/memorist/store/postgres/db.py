@@ -19,7 +19,15 @@ from memorist.records.message import Message
 from memorist.records.query import Passage, Term
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros
-from memorist.store.engine import AnswerLostError, Db, VectorQuery, ViewWords, always, load_queries
+from memorist.store.engine import (
+    AnswerLostError,
+    Db,
+    Piece,
+    VectorQuery,
+    ViewWords,
+    always,
+    load_queries,
+)
 from memorist.store.postgres.connection import (
     PackedIntegers,
     Reals,
@@ -30,7 +38,6 @@ from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
-    from memorist.store.indexing import Piece
     from memorist.store.vectors import Hits, Place, Vector, VectorIndex, VectorIndexCache
 
 MAX_POSTINGS = 60_000  # read for one question

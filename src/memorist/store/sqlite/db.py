@@ -22,12 +22,11 @@ from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Passage, Term, many
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
-from memorist.store.engine import Db, VectorQuery, ViewWords, always, load_queries
+from memorist.store.engine import Db, Piece, VectorQuery, ViewWords, always, load_queries
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
-    from memorist.store.indexing import Piece
     from memorist.store.vectors import Hits, Vector, VectorIndexCache
 
 T = TypeVar("T")

@@ -1,6 +1,10 @@
 """The formats that are imported, each a module, in the order in which they are tried."""
 
-from memorist.transfer.items import Format
+from collections.abc import Iterator
+from typing import Protocol
+
+from memorist.transfer.items import Item
+from memorist.transfer.source import Source
 
 from . import (
     chatgpt,
@@ -14,6 +18,22 @@ from . import (
     mem0,
     openai_jsonl,
 )
+
+
+class Format(Protocol):
+    """A module of this package."""
+
+    name: str  # as `--format` takes it
+    title: str  # as reports show it
+
+    def recognises(self, source: Source) -> bool:
+        """Whether a source looks like this format; never raises."""
+        ...
+
+    def read(self, source: Source) -> Iterator[Item]:
+        """What is in it, one by one; `RecordError` with the place where it is broken or cut off."""
+        ...
+
 
 FORMATS: tuple[Format, ...] = (
     *(chatgpt, claude, claude_code, codex),
