@@ -30,7 +30,7 @@ from memorist.records.archive import (
     type_of,
 )
 from memorist.records.scope import ROOMS, Scope, shared_scope
-from memorist.records.values import refuse_constant
+from memorist.records.values import has_too_many_values, refuse_constant
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
 
@@ -182,6 +182,8 @@ def _check_head(data: Mapping[str, Any]) -> None:
 
 
 def _object(line: bytes) -> Any:
+    if has_too_many_values(line):
+        raise RecordError("this holds too many values to be a record")
     try:
         data = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from memorist import Memory, archive
 from memorist.errors import ConflictError, InvalidError, RecordError
+from memorist.records import values
 from memorist.records.archive import KINDS, fields_of, line_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
@@ -188,6 +189,10 @@ def test_deep_and_large_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with Memory(":memory:", embedder=None, extraction=None) as empty:
         with pytest.raises(RecordError, match="line 3 of the archive: this is not a JSON object"):
             empty.restore([gzip.compress(head + deep)])
+        monkeypatch.setattr(values, "MAX_JSON_VALUES", 1_000)
+        many = b'{"type":"kept","view":[' + b"[]," * 1_000 + b"0]}\n"
+        with pytest.raises(RecordError, match="line 3 of the archive: this holds too many values"):
+            empty.restore([gzip.compress(head + many)])
         monkeypatch.setattr(archive, "MAX_LINE", 1_000)
         with pytest.raises(RecordError, match="a line that is too long"):
             empty.restore([gzip.compress(head + b'{"a":"' + b"a" * 2_000 + b'"}\n')])
