@@ -22,7 +22,9 @@ from memorist.context.documents.markdown import chunks as cut
 from memorist.errors import InvalidError, RecordError
 from memorist.records.archive import (
     ArchiveRecord,
+    MessageRecord,
     RestoreReport,
+    RevisionRecord,
     VectorsRecord,
     from_line,
     line_of,
@@ -30,9 +32,10 @@ from memorist.records.archive import (
     type_of,
 )
 from memorist.records.scope import ROOMS, Scope, shared_scope
-from memorist.records.values import refuse_constant
+from memorist.records.values import has_too_many_values, refuse_constant
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
+from memorist.store.indexing import check_size
 
 FORMAT, VERSION = "memorist", 1
 LEVEL = 4  # of compression: the next ones take much longer for little
@@ -182,6 +185,8 @@ def _check_head(data: Mapping[str, Any]) -> None:
 
 
 def _object(line: bytes) -> Any:
+    if has_too_many_values(line):
+        raise RecordError("this holds too many values to be a record")
     try:
         data = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
@@ -259,7 +264,7 @@ def restore(
     """Store what an archive holds and the store does not, after a look at all of it.
 
     With `only_one`, an archive of several users is refused. With `embedder`, vectors of others are
-    left out. `own`: see `store.archive.restore`.
+    left out. `own`: see `store.archive.restore`; and messages may be longer than is set.
     """
     users, places = list[Scope](), list[str]()
     found = defaultdict[Outcome, Counter[str]](Counter)
@@ -271,7 +276,9 @@ def restore(
 
     with _seekable(chunks) as file:
         size = file.seek(0, SEEK_END)
-        for _ in _batches(read(file, note)):
+        for batch in _batches(read(file, note)):
+            if not own:
+                _refuse_long(batch, store.max_message_bytes)
             tell(file.tell(), 2 * size)
         if only_one and len(users) != 1:
             raise InvalidError(f"the archive holds {len(users):,} users; do not name one of them")
@@ -285,6 +292,16 @@ def restore(
             tell(size + file.tell(), 2 * size)
     counts = {"added": found[None], "there": found[True], "differing": found[False]}
     return RestoreReport(users=len(users), **counts, places=tuple(places))
+
+
+def _refuse_long(batch: Iterable[Located], most: int) -> None:
+    """Raise where a message is longer than the store takes by any other way."""
+    for it in batch:
+        if isinstance(it.record, MessageRecord | RevisionRecord):
+            try:
+                check_size(it.record.message.text, most)
+            except InvalidError as error:
+                raise RecordError(f"line {it.number:,} of the archive: {error}") from None
 
 
 @contextmanager

@@ -348,6 +348,36 @@ class SourceConformance:
         assert homes == {"Munich": (later, last.id), "Hamburg": (None, None)}
         assert worded(store, scope, [("munich",)], limit=9) == []
 
+    def test_a_person_whom_only_a_forgotten_message_named_goes_from_later_memories(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        named, she, own = (
+            Message("user", text, new_id())
+            for text in ("My sister Anna is here.", "She lives in Rome.", "Anna plays chess.")
+        )
+        store.append(scope, [named, she, own])
+        kept = _item(scope, "Anna, who lives in Rome", she.message_id)
+        store.apply(
+            scope,
+            [
+                Add(_item(scope, "My sister Anna lives in Rome.", she.message_id)),
+                Add(_item(scope, "The user's sister lives in Rome.", she.message_id)),
+                Add(_item(scope, "Rome is on her mind.", she.message_id)),
+                Add(_item(scope, "Anna plays chess.", own.message_id)),
+            ],
+        )
+        store.apply(scope, [Add(kept)], by_hand=True)
+        for job in store.claim(limit=99):
+            if job.scope.owner == scope.owner:
+                store.apply(scope, [], done=job)
+        gone = store.forget(scope, message_id=named.message_id).counts
+        assert gone["memories"] == 2
+        left = {"Rome is on her mind.", "Anna plays chess.", kept.text}
+        assert set(_current(store, scope)) == left
+        places = {entry.seq for entry in store.history(scope) if entry.message == she}
+        assert {job.first_seq for job in store.jobs(scope) if job.kind == "derive"} == places
+
     def test_a_promoted_reinforced_memory_goes_with_its_source_too(self, store: Store) -> None:
         scope = fresh_scope()
         web = Message("user", "planted", new_id())

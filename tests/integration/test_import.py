@@ -14,6 +14,7 @@ import pytest
 
 from memorist import Memory, Message, connect
 from memorist.errors import InvalidError, RecordError
+from memorist.records import values
 from memorist.records.entry import Search
 from memorist.records.scope import shared_scope
 from memorist.server.auth import Guard
@@ -317,6 +318,19 @@ def test_no_format_takes_what_is_not_its_own(one: Any, tmp_path: Path) -> None:
         path.write_bytes(content)
         assert one.recognises(Source(path)) is False, name
     assert one.recognises(Source(fill(tmp_path / "folder", {"a.bin": "x"}))) is False
+
+
+def test_an_entry_of_countless_values_is_refused_and_a_line_of_them_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values, "MAX_JSON_VALUES", 300_000)
+    many = '{"mapping": {}, "x": [' + "[]," * 1_000_000 + "0]}"
+    whole = Source(fill(tmp_path / "chats", {"conversations.json": f"[{many}]"}))
+    with pytest.raises(RecordError, match="an entry has too many values"):
+        examine(whole, format="chatgpt")
+    lines = f'{{"role": "user", "content": "Hi"}}\n{many}\n'
+    report = examine(Source(fill(tmp_path / "lines", {"chat.jsonl": lines})), format="openai_jsonl")
+    assert (report.found, report.reasons) == ({"messages": 1}, {"too many values": 1})
 
 
 def test_what_could_do_harm_is_refused(tmp_path: Path) -> None:

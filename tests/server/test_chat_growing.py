@@ -108,6 +108,28 @@ def test_a_reply_is_stored_while_it_is_said_and_finished_when_it_is_whole(memory
     assert said[-1].asked_id == asked.message_id
 
 
+@pytest.mark.parametrize("what", ["session", "answer"])
+def test_an_answer_that_is_forgotten_while_it_is_said_stays_forgotten(
+    memory: Memory, what: str
+) -> None:
+    model = Waiting(["one two three four five", "Six."])
+    said: list[Any] = []
+    grows = what == "answer"
+    agent = ReactAgent(model, memory, user="ada", agent="mate", store_partial_replies=grows)
+    run = threading.Thread(target=lambda: said.extend(agent.stream("Count", "s")))
+    run.start()
+    until(lambda: len(log(memory)) == 1 + grows)
+    which = {"message": log(memory)[1].message_id} if grows else {}
+    memory.forget(user="ada", session="s", **which)
+    model._go_on.set()
+    run.join(30)
+    assert [message.text for message in log(memory)] == (["Count"] if which else [])
+    assert len(memory.sessions(user="ada")) == len(which)
+    assert "is not stored" in said[-1].warnings[-1]
+    list(agent.stream("Go on", "s"))
+    assert [message.text for message in log(memory)][-2:] == ["Go on", "Six."]
+
+
 def test_a_reply_that_breaks_off_stays_unfinished_and_the_next_turn_shows_it(
     memory: Memory,
 ) -> None:

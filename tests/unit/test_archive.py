@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memorist import Memory, archive
+from memorist import Memory, SqliteStore, archive
 from memorist.errors import ConflictError, InvalidError, RecordError
+from memorist.records import values
 from memorist.records.archive import KINDS, fields_of, line_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
@@ -188,6 +189,10 @@ def test_deep_and_large_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with Memory(":memory:", embedder=None, extraction=None) as empty:
         with pytest.raises(RecordError, match="line 3 of the archive: this is not a JSON object"):
             empty.restore([gzip.compress(head + deep)])
+        monkeypatch.setattr(values, "MAX_JSON_VALUES", 1_000)
+        many = b'{"type":"kept","view":[' + b"[]," * 1_000 + b"0]}\n"
+        with pytest.raises(RecordError, match="line 3 of the archive: this holds too many values"):
+            empty.restore([gzip.compress(head + many)])
         monkeypatch.setattr(archive, "MAX_LINE", 1_000)
         with pytest.raises(RecordError, match="a line that is too long"):
             empty.restore([gzip.compress(head + b'{"a":"' + b"a" * 2_000 + b'"}\n')])
@@ -199,6 +204,18 @@ def test_deep_and_large_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
         assert tracemalloc.get_traced_memory()[1] < 8_000_000
         tracemalloc.stop()
         assert empty.users() == []
+
+
+def test_a_message_longer_than_the_store_takes_is_refused_before_anything_is_stored(
+    tmp_path: Path, exported: bytes
+) -> None:
+    long = packed(changed(unpacked(exported), "message", content="a" * 2_000))
+    store = SqliteStore(tmp_path / "small.db", max_message_bytes=1_999)
+    with Memory(store, embedder=None, extraction=None) as small:
+        with pytest.raises(RecordError, match=r"line [0-9]+ .*MEMORIST_MAX_MESSAGE_BYTES"):
+            small.restore([long])
+        assert small.users() == []
+        assert small.restore([exported]).users > 0
 
 
 def test_what_is_there_stays_and_is_reported(memory: Memory, exported: bytes) -> None:

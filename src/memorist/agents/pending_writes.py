@@ -5,19 +5,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langgraph.config import get_config
 
 from memorist.agents.messages import field_of, from_langchain, is_stored_kind
-from memorist.errors import ConflictError, MessageError
+from memorist.errors import ConflictError, MessageError, NotFoundError
 from memorist.forks import fork_safe
 from memorist.memory import Memory
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
 
+FORGOTTEN = "the question or its answer was forgotten meanwhile; the answer is not stored"
 MOST_CONVERSATIONS = 1_000
 LEAST_REPEATED = 2  # messages: a single one may well be said again
 LOOK_BACK = 8  # times the messages received: a caller who repeats a turn may leave out its tools
@@ -61,11 +62,19 @@ def identity_of_run(runtime: Any, fixed: Identity | None = None) -> Identity:
 
 @dataclass(slots=True)
 class _Conversation:
-    """The ids of stored messages by their ids in the state, what waits, and what is unfinished."""
+    """The ids of stored messages by their ids in the state, what waits, and what is unfinished.
+
+    `asked` is the id in the log of the user's newest message.
+    """
 
     stored: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, Message] = field(default_factory=dict)
     partial: set[str] = field(default_factory=set)
+    asked: str = ""
+
+    def is_forgotten(self, entries: Sequence[LogEntry]) -> bool:
+        """Whether the newest question, which was stored, is not among these messages of the log."""
+        return bool(self.asked) and all(it.message.message_id != self.asked for it in entries)
 
 
 class PendingWrites:
@@ -106,6 +115,8 @@ class PendingWrites:
         conversation, scope = self._conversation(identity), self._memory.scope(**identity.names)
         id_ = message.message_id
         self.write(identity)
+        if conversation.is_forgotten(self._memory.messages.get(scope, [conversation.asked])):
+            raise NotFoundError(FORGOTTEN)
         try:
             is_new = bool(self._memory.remember(message, **identity.names).added)
         except ConflictError:  # it is there, with another text
@@ -123,13 +134,23 @@ class PendingWrites:
         self._memory.messages.append_text(self._memory.scope(**identity.names), message)
 
     def write(self, identity: Identity) -> int:
-        """Write what waits, in order; return how many messages were new."""
+        """Write what waits, in order; return how many messages were new.
+
+        Answers that were forgotten meanwhile, or whose question was, are dropped: they may quote it.
+        """
         conversation = self._conversation(identity)
         waiting = list(conversation.waiting.values())
         if not waiting:
             return 0
-        known = self._known(identity, waiting)
-        fresh = [message for message in waiting if message.message_id not in known]
+        ids, scope = [it.message_id for it in waiting], self._memory.scope(**identity.names)
+        entries = self._memory.messages.get(scope, [*ids, *filter(None, [conversation.asked])])
+        known = self._known(
+            identity, waiting, [it for it in entries if it.message.message_id in ids]
+        )
+        new = [message for message in waiting if message.message_id not in known]
+        is_forgotten = bool(new) and conversation.is_forgotten(entries)
+        fresh = [it for it in new if it.message_id not in conversation.partial]
+        fresh = list(dropwhile(lambda it: is_forgotten and it.role != "user", fresh))
         if fresh:
             self._memory.remember(fresh, **identity.names)
         for message in waiting:
@@ -137,6 +158,10 @@ class PendingWrites:
             conversation.stored[id_] = known.get(id_, id_)
             conversation.waiting.pop(id_, None)
             conversation.partial.discard(id_)
+            if message.role == "user":
+                conversation.asked = conversation.stored[id_]
+        if len(fresh) < len(new):
+            raise NotFoundError(FORGOTTEN)
         return len(fresh)
 
     def move(self, old: Identity, new: Identity) -> None:
@@ -150,14 +175,16 @@ class PendingWrites:
         """The id that a message of the state has in the log."""
         return self._conversation(identity).stored.get(id_, id_)
 
-    def _known(self, identity: Identity, waiting: Sequence[Message]) -> dict[str, str]:
+    def _known(
+        self, identity: Identity, waiting: Sequence[Message], entries: Sequence[LogEntry]
+    ) -> dict[str, str]:
         """The ids in the log of those that are stored, under the same ids or under others.
 
-        A caller without a checkpointer sends the whole conversation each time, and LangGraph
-        gives each message a new id: then the messages begin as the log ends.
+        `entries` are those that are stored under the same. A caller without a checkpointer sends
+        the whole conversation each time, and LangGraph gives each message a new id: then the
+        messages begin as the log ends.
         """
         log, scope = self._memory.messages, self._memory.scope(**identity.names)
-        entries = log.get(scope, [message.message_id for message in waiting])
         stored = {entry.message.message_id: entry.message for entry in entries}
         self._update(scope, waiting, stored)
         known = {id_: id_ for id_ in stored}

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from memorist.language.lexicon import Language, plain
-from memorist.language.text import data, stop_words
+from memorist.language.lexicon import Language, language, plain
+from memorist.language.text import LANGUAGES, data, stop_words
+from memorist.records.values import fold
 
 MOST_CHARS = 1_000  # of what was said before
 _WORDS = re.compile(r"[.!?\n]|[^\W\d_][\w'-]*")
+_NAME = re.compile(r"\b[A-ZÀ-ÖØ-ÞΑ-ΩА-ЯЁ]\w+")
 
 
 class Person(NamedTuple):
@@ -50,6 +52,23 @@ def named(sentence: str, before: Sequence[str], language: Language) -> str:
                 done = end + rest.end("short")
                 break
     return "".join((*parts, sentence[done:]))
+
+
+def borrows(text: str, cited: str, other: str) -> bool:
+    """Whether a text speaks of someone as another text does, and as what it cites does not."""
+    own = _people_in(cited).union(fold(cited).split())
+    return not _people_in(text) & _people_in(other) <= own
+
+
+def _people_in(text: str) -> frozenset[str]:
+    """The words written as names, and the relations, whatever they are called in a language."""
+    relations = filter(None, map(_relations().get, fold(text).split()))
+    return frozenset(map(fold, _NAME.findall(text))).difference(_no_names()).union(relations)
+
+
+@cache
+def _relations() -> dict[str, str]:
+    return {word: name for code in LANGUAGES for word, name in language(code).relations.items()}
 
 
 def _meant(text: str, pronoun: str, language: Language) -> Person | None:

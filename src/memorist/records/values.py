@@ -19,6 +19,7 @@ from memorist.errors import InvalidError, MessageError, RecordError
 from memorist.forks import fork_safe
 
 MAX_JSON_DEPTH = 64
+MAX_JSON_VALUES = 3_000_000  # in one record of a file: `[[],[],…]` takes forty times its room
 MAX_KEY_BYTES = 1_000
 MAX_SHORT_BYTES = 65_536
 _NORMALIZED_CHARS = 256  # at once
@@ -288,6 +289,14 @@ class Tally:
 def refuse_constant(name: str) -> None:
     """For `parse_constant` of `json`, which reads NaN and Infinity by itself."""
     raise ValueError(f"{name} is not JSON")
+
+
+def has_too_many_values(text: str | bytes) -> bool:
+    """Whether JSON has more values than may be read at once, however short it is."""
+    if len(text) <= MAX_JSON_VALUES:  # mostly
+        return False
+    raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    return sum(map(raw.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES
 
 
 def dump_json(value: Any) -> str:

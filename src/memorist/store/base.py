@@ -141,6 +141,7 @@ class Store:
         self.scrubs = engine.scrubs
         self.saves_trips = engine.saves_trips
         self._clock = clock
+        self.max_message_bytes = max_message_bytes
         self._preparation = Preparation(engine, max_message_bytes)
 
     # The log
@@ -391,7 +392,7 @@ class Store:
 
         True says that a record was there, False that it is there with other content, which stays.
         """
-        preparation = Preparation(self._engine, END)  # what was stored once is not too long
+        preparation = Preparation(self._engine, END)  # callers know how long they are
         while True:
             outcomes = self._stored(scope, records)
             fresh = [place for place, outcome in enumerate(outcomes) if outcome is None]

@@ -6,10 +6,11 @@ The bytes that deleted rows leave in the files are removed afterwards, by the `S
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memorist.errors import NotFoundError
+from memorist.language.pronouns import borrows
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import check_source
 from memorist.records.query import Forgotten
@@ -18,8 +19,11 @@ from memorist.records.values import check_each, to_micros
 from memorist.store.activity import note
 from memorist.store.engine import Db, DryRunError
 from memorist.store.jobs import enqueue
-from memorist.store.log import message_places, session_rows
-from memorist.store.views import keep_by_hand, records, restore, stating
+from memorist.store.log import find, message_places, session_rows
+from memorist.store.views import keep_by_hand, kept_by_hand, records, restore, stating
+
+READ_TOGETHER = 20  # messages, at most, that are read with one before them
+AT_ONCE = 100
 
 
 def forget(
@@ -111,9 +115,28 @@ def _forget_some(
     named = {"owner": scope.owner, "seqs": [seq for seq, _ in messages]}
     # A worker that has read them already must not bring them back: it has to read again.
     db.run("void_leases", **named, now=db.now)
-    gone = _forget_messages(db, scope, messages, also=also)
+    gone = _forget_messages(db, scope, messages, also=[*also, *_borrowing(db, scope, messages)])
     gone["jobs"] += db.run("delete_message_jobs", **named)
     return gone
+
+
+def _borrowing(db: Db, scope: Scope, messages: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+    """What was derived from later messages with a person whom only these name, meant by "she"."""
+    user = scope.whole_user()
+    for first in range(0, len(messages), AT_ONCE):
+        some = messages[first : first + AT_ONCE]
+        said = " ".join(entry.message.text for entry in find(db, user, [id_ for _, id_ in some]))
+        named = {"owner": scope.owner, "seqs": [seq for seq, _ in some], "most": READ_TOGETHER}
+        later = [id_ for (id_,) in db.rows("messages_read_after", **named)]
+        views = [view for (view,) in db.rows("views_from_messages", owner=scope.owner, ids=later)]
+        kept = kept_by_hand(db, scope, views)
+        derived = records(db, scope, [view for view in views if view not in kept])
+        cited = list({id_ for record in derived for id_ in record.sources})
+        texts = {it.message.message_id: it.message.text for it in find(db, user, cited)}
+        for record in derived:
+            own = " ".join(texts.get(id_, "") for id_ in record.sources)
+            if borrows(record.text, own, said):
+                yield record.id
 
 
 def _forget_messages(

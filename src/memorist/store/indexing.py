@@ -104,6 +104,15 @@ def traits_of(message: Message, text: str) -> dict[str, Any]:
     }
 
 
+def check_size(text: str, most: int) -> None:
+    """Raise if the text of a message has more bytes than a store takes."""
+    if len(text) * 4 > most and (size := len(text.encode())) > most:
+        raise TooLargeError(
+            f"the message has {size:,} bytes of text, and at most {most:,} are stored; "
+            "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Preparation:
     """Computes what a transaction stores, before it begins."""
@@ -115,12 +124,8 @@ class Preparation:
         self, owner: str, message: Message, *, start: int = 0, is_first: bool = True
     ) -> PreparedMessage:
         """A message and its passages from `start` on, which is the first or a later one."""
-        text, most = message.text, self.max_message_bytes
-        if len(text) * 4 > most and (size := len(text.encode())) > most:
-            raise TooLargeError(
-                f"the message has {size:,} bytes of text, and at most {most:,} are stored; "
-                "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
-            )
+        text = message.text
+        check_size(text, self.max_message_bytes)
         traits, spans, words = traits_of(message, text), spans_of(text, start), self.engine.words
         about: tuple[str, ...] = ()
         if is_first and spans != EMPTY:

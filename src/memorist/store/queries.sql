@@ -609,6 +609,16 @@ WHERE p.owner = :owner AND p.view_id IN (:ids*)
 -- name: messages_in_sessions
 SELECT id, message_id FROM chat_message_history WHERE owner = :owner AND session_id IN (:sessions*)
 
+-- The messages that were said just after some others, and so may have been read with them.
+-- name: messages_read_after
+SELECT DISTINCT n.message_id FROM chat_message_history m
+JOIN chat_message_history n ON n.owner = :owner AND n.session_id = m.session_id AND n.id > m.id
+WHERE m.owner = :owner AND m.id IN (:seqs*) AND n.id <= (
+  SELECT max(few.id) FROM (
+    SELECT f.id FROM chat_message_history f
+    WHERE f.owner = :owner AND f.session_id = m.session_id AND f.id > m.id
+    ORDER BY f.id LIMIT :most) AS few)
+
 -- name: views_from_messages
 SELECT DISTINCT view FROM view_sources WHERE owner = :owner AND message_id IN (:ids*)
 

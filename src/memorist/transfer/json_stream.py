@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from memorist.errors import RecordError
+from memorist.records.values import has_too_many_values
 
 MAX_VALUE_CHARS = 64 * 1024 * 1024
 CHUNK_BYTES = 262_144
@@ -102,6 +103,8 @@ class JsonStream:
                 raise self._error("a number in it is too long") from None
             if len(self._text) - self._at > MAX_VALUE_CHARS:
                 raise self._error(f"an entry has more than {MAX_VALUE_CHARS:,} characters")
+            if has_too_many_values(self._text[self._at :]):
+                raise self._error("an entry has too many values")
             self._fill(size)
             size *= 2  # so that what is long is not read over and over
 

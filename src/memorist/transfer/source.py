@@ -17,6 +17,7 @@ from typing import Any
 
 from memorist.archive import check_unpacked, is_archive
 from memorist.errors import RecordError
+from memorist.records.values import has_too_many_values
 from memorist.store.tables import POSTGRES, Tables
 from memorist.transfer.items import Skipped
 from memorist.transfer.json_stream import MAX_VALUE_CHARS, JsonStream
@@ -112,6 +113,9 @@ class Source:
         A file whose last line is broken and has no end is cut off: that raises `RecordError`.
         """
         for place, line in self.lines(name):
+            if has_too_many_values(line):
+                yield Skipped(place, "too many values")
+                continue
             try:
                 value = json.loads(line.decode("utf-8-sig"))
             except (ValueError, RecursionError) as error:
