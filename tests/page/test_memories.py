@@ -105,6 +105,21 @@ def test_edit_in_place_and_undo(fresh: Served, open_page: Open) -> None:
     expect(row(page, "I adopted a cat called Miso.")).to_contain_text("current")
 
 
+def test_the_keyboard_edits_what_a_link_has_opened(fresh: Served, open_page: Open) -> None:
+    cat = next(it for it in fresh.memory.memories.list(user="ada") if "Miso" in it.text)
+    page = open_page(fresh.url, f"memories?show=memory:{cat.id}")
+    expect(row(page, "I adopted a cat")).to_be_visible()
+    page.keyboard.press("e")
+    expect(inspector(page).get_by_label("statement")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(inspector(page).locator(".statement")).to_be_visible()
+    page.keyboard.press("f")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(inspector(page).locator(".statement")).to_be_visible()
+
+
 def test_forget_after_a_preview_and_news_that_wait(fresh: Served, open_page: Open) -> None:
     page = open_page(fresh.url, "memories")
     row(page, "I adopted a cat").click()

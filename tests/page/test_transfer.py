@@ -1,4 +1,4 @@
-"""In and out: an export comes in and is recalled; an archive goes out and comes back."""
+"""Import and export: an export comes in and is recalled; an archive goes out and comes back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXECUTED = "<img src=x onerror=window.executed=1>"
 
 
 def place(page: Page) -> Locator:
-    return page.get_by_role("region", name="In and out")
+    return page.get_by_role("region", name="Import and export")
 
 
 def serious(page: Page) -> list[str]:

@@ -32,7 +32,7 @@ def test_an_export_is_looked_at_and_then_imported_once(run: Run, log: Path) -> N
     assert not json.loads(worked(run("history", "--json")))
     done = run("import", "log.jsonl")
     shown = squeezed(done.stdout.decode())
-    assert "OpenAIchatJSONL1conversations,2025-05-01to2025-05-01" in shown
+    assert "OpenAIchatJSONL1conversation,2025-05-01to2025-05-01" in shown
     assert shown.endswith("foundaddedtherealreadymessages220")
     assert b"memorist worker --once" in done.stderr
     again = json.loads(worked(run("import", "log.jsonl", "--json")))

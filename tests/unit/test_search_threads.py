@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -44,6 +44,32 @@ def test_an_embedder_that_stays_hung_leaves_nothing_waiting(store: SqliteStore) 
     finally:
         embedder.let_go.set()
         searcher.close()
+
+
+def test_meaning_that_is_given_up_while_the_question_is_embedded_is_late(
+    store: SqliteStore,
+) -> None:
+    embedder, models = HungEmbedder(), DaemonPool(2)
+
+    class Ranking(DaemonPool):
+        """Begins to rank without meaning only when the model's thread has given up."""
+
+        starts = 0
+
+        def start(self, *tasks: Task[Any], at_once: bool = False) -> bool:
+            self.starts += 1
+            if self.starts == 2:  # the first searches, the second ranks
+                embedder.let_go.set()
+                while models.is_busy():
+                    time.sleep(0.001)
+            return super().start(*tasks, at_once=at_once)
+
+    searcher = Searcher(store=store, embedder=embedder, store_pool=Ranking(2), model_pool=models)
+    asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=300)
+    heard = searcher.search(asked)
+    searcher.close()
+    assert [hit.text for hit in heard.hits] == ["I moved to Berlin"]
+    assert heard.late == ("meaning",)
 
 
 def test_names_that_the_other_thread_looks_for_are_waited_for(

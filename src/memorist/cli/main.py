@@ -56,7 +56,12 @@ UPKEEP = {
     "audit": ("audit:audit", "Find junk, duplicates, secrets and more."),
     "rebuild": ("upkeep:rebuild", "Derive everything anew from the log."),
 }
-PANELS = {"Every day": EVERY_DAY, "In and out": IN_AND_OUT, "Servers": SERVERS, "Upkeep": UPKEEP}
+PANELS = {
+    "Every day": EVERY_DAY,
+    "Import and export": IN_AND_OUT,
+    "Servers": SERVERS,
+    "Upkeep": UPKEEP,
+}
 COMMANDS = {name: entry[0] for panel in PANELS.values() for name, entry in panel.items()}
 
 

@@ -80,7 +80,11 @@ def _progress(bar: Progress, *, quiet: bool) -> OnProgress:
 def _show(report: Report) -> None:
     days = [at.astimezone().date().isoformat() for at in (report.first, report.last) if at]
     counts = {"conversations": report.conversations, "users": report.users}
-    facts = [f"{it.count:,}{'+' * it.more} {name}" for name, it in counts.items() if it.count]
+    facts = [
+        f"{it.count:,}+ {name}" if it.more else render.counted(it.count, name)
+        for name, it in counts.items()
+        if it.count
+    ]
     facts += [f"{days[0]} to {days[-1]}"] if days else []
     console.print(Text.assemble((report.title, "bold"), (f"  {', '.join(facts)}", "dim")))
     cells = {"found": report.found, "added": report.added, "there already": report.known}

@@ -16,6 +16,7 @@ from memorist.providers.embedder import Embedder
 from memorist.records.query import Found, Query, Synonym, Term
 from memorist.records.values import UNSPACED, fold
 from memorist.store.base import Store
+from memorist.store.engine import LateError
 
 NEWEST = 10  # messages that the recency channel finds
 MAX_TERMS = 64
@@ -80,7 +81,7 @@ def find_meaning(inputs: ChannelInput) -> list[Found]:
         return []
     vector = embed_question(embedder, query.question, inputs.speakers())
     if inputs.is_abandoned():
-        return []
+        raise LateError("nobody waits for what is near in meaning any more")
     found = inputs.store.match_vector(
         query.scope, embedder.name, vector, limit=inputs.depth, filters=query.filters
     )

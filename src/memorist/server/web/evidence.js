@@ -84,6 +84,7 @@ const period = (item) => {
   const end = isOver(item) ? endOf(item) : null;
   const recent = month(end ?? start) === month(Date.now());
   const name = recent || (end && month(start) === month(end)) ? day : month;
+  if (end && Date.parse(end) < Date.parse(start)) return `planned for ${day(start)}`;
   return end ? `${name(start)} until ${name(end)}` : `since ${name(start)}`;
 };
 const endOf = (item) => item.valid_to ?? item.known_to ?? item.ended_at;

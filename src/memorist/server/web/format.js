@@ -15,7 +15,8 @@ const dayOnly = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 
 export function ago(moment) {
   const seconds = (new Date(moment) - Date.now()) / 1_000;
-  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? [];
+  // What would be rounded up to the larger unit is told in it: yesterday, not 24 hours ago.
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= 0.97 * size) ?? [];
   return unit ? relative.format(Math.round(seconds / size), unit) : "just now";
 }
 

@@ -6,7 +6,7 @@ import { EditForm, ForgetDialog } from "./edit.js";
 import { Conversation, UpdateChain } from "./evidence.js";
 import { day, number, textOf } from "./format.js";
 import { useKeys } from "./keys.js";
-import { go, href } from "./route.js";
+import { go, href, readRoute } from "./route.js";
 import {
   Copyable,
   Kind,
@@ -40,8 +40,9 @@ const TRUST = {
 let beginning = null;
 export function inspect(kind, id, action = null) {
   beginning = action;
-  if (location.hash === href({ show: `${kind}:${id}` })) dispatchEvent(new Event("memorist-begin"));
-  else go({ show: `${kind}:${id}` });
+  const show = `${kind}:${id}`;
+  if (readRoute().query.show === show) dispatchEvent(new Event("memorist-begin"));
+  else go({ show });
 }
 
 export function Inspector({ show }) {

@@ -326,7 +326,7 @@ class SqliteEngine(ProcessPart):
                 "synchronous": {1: "normal", 2: "full", 3: "extra"}[int(str(ask("synchronous")))],
                 "schema": str(ask("user_version")),
                 "integrity": str(ask("integrity_check", 1)),
-                "vectors": f"exact up to {EXACT_UP_TO:,} of a user, by their signs first beyond",
+                "vectors": f"exact up to {EXACT_UP_TO:,} of a user, by sign bits first beyond that",
             }
 
         return self.read("", look)

@@ -198,7 +198,7 @@ function Agents({ user, agent }) {
     choose(new FormData(event.target).get("name").trim());
   };
   return html`<select aria-label="Talk to" class="grow" value=${agent} onChange=${pick}>
-      ${names.map((name) => html`<option value=${name}>${name || "Agent without a name"}</option>`)}
+      ${names.map((name) => html`<option value=${name}>${name || "unnamed agent"}</option>`)}
       <option value="+">another agent…</option>
     </select>
     ${
@@ -215,15 +215,15 @@ function Agents({ user, agent }) {
 const Beginning = ({ agent }) =>
   html`<div class="empty">
     <p>
-      Say something to ${agent}. What matters of it is remembered, and stands beside the message.
+      Say something to ${agent}. What is worth remembering is shown beside the message.
     </p>
   </div>`;
 
 const NoModel = () =>
   html`<aside class="no-model" aria-label="No model">
     <p>
-      No model is set, so nobody answers; you see what one would get. To have answers, start the
-      server with a model:
+      No model is set: instead of an answer you see what a model would be sent. To get answers,
+      start the server with a model:
     </p>
     <${Copyable} text=${COMMAND} />
   </aside>`;

@@ -2,6 +2,7 @@
 
 import { api } from "../api.js";
 import { anthropic, openai } from "../copies.js";
+import { number } from "../format.js";
 import { go, href } from "../route.js";
 import { Empty, Loaded, Time, html, say, useRead, useState } from "../ui.js";
 import { WindowView, receiptLine } from "../window.js";
@@ -49,7 +50,7 @@ function Ask({ query }) {
         <select value=${size} onChange=${pick("max_tokens")}>
           ${[...new Set([...SIZES, size])]
             .sort((a, b) => a - b)
-            .map((it) => html`<option value=${it}>${it.toLocaleString("en")} tokens</option>`)}
+            .map((it) => html`<option value=${it}>${number(it)} tokens</option>`)}
         </select></label
       >
       <label

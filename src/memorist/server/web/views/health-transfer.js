@@ -1,4 +1,4 @@
-// In and out: a file of another program or an archive comes in, after a look at what is in it; an
+// Import and export: a file of another program or an archive comes in, after a look at what is in it; an
 // archive of everything goes out.
 
 import { ApiError, api } from "../api.js";
@@ -9,9 +9,9 @@ const DOING = { sending: "Sending", reading: "Looking at it", writing: "Bringing
 const ARCHIVE = ".memorist.gz";
 
 export function Transfer({ user, me }) {
-  return html`<section aria-label="In and out" class="transfer">
+  return html`<section aria-label="Import and export" class="transfer">
     <header>
-      <h2>In and out</h2>
+      <h2>Import and export</h2>
       <${Export} />
     </header>
     ${

@@ -94,7 +94,7 @@ function Counts() {
     ["articles", "articles"],
   ];
   return html`<section aria-label="Counts">
-    <h2>What is kept</h2>
+    <h2>Stored</h2>
     <${Loaded} read=${read} rows="1"
       >${(counts) =>
         html`<dl class="tiles">
@@ -103,7 +103,7 @@ function Counts() {
               html`<div>
                 <dt>${label}</dt>
                 <dd>
-                  ${count(counts[name])} ${all && html`<small>of ${count(counts[all])}</small>`}
+                  ${count(counts[name])} ${all && html`<small>current of ${count(counts[all])}</small>`}
                 </dd>
               </div>`,
           )}

@@ -88,6 +88,7 @@ export default function Memories({ route }) {
       <${Shown} pages=${pages} fresh=${fresh} />
       <${Facets} facets=${facets} query=${route.query} searching=${Boolean(text)} />
     </div>
+    ${!pages.error && pages.items.length > 0 && html`<${Heads} facts=${facts} />`}
     ${
       pages.error
         ? html`<${Problem} error=${pages.error} retry=${pages.reload} />`
@@ -270,6 +271,18 @@ function Nothing({ facts, narrowed, facets }) {
 }
 
 const words = (text) => text.split(/\s+/).filter((word) => word.length > 1);
+
+// What the columns are, above a list that is wide enough to have them.
+const Heads = ({ facts }) =>
+  html`<div class="heads" aria-hidden="true">
+    <div class="row">
+      <span class="grow">${facts ? "Fact" : "Memory"}</span>
+      ${!facts && html`<span class="kind">Kind</span>`}
+      <span class="meta wide">From</span>
+      ${facts ? html`<span class="meta wide">True since</span>` : html`<span class="importance wide">Importance</span>`}
+      <span class="state">State</span><span class="when">Said</span>
+    </div>
+  </div>`;
 
 const MemoryRow = ({ item, text }) => html`
   <span class="grow clip"><${Marked} text=${item.text} words=${words(text)} /></span>

@@ -128,7 +128,7 @@ function Ask({ query, me }) {
       </select>
       ${chosen("kind", "Any kind", FOUND)} ${chosen("role", "Any role", ROLES)}
       ${typed("limit", "limit", { type: "number", min: 1, max: 200, placeholder: 10 })}
-      <label class="meta"
+      <label class="meta" title="hits with a lower score are left out"
         >floor<input
           name="floor"
           type="number"
@@ -156,8 +156,10 @@ function Answer({ answer, wide, body }) {
   const given = new Set(answer.hits.map(idOf));
   const others = (wide?.hits ?? []).filter((hit) => !given.has(idOf(hit)));
   const floor = body.min_score;
-  const cut = others.filter((hit) => hit.score >= floor);
-  const under = others.filter((hit) => hit.score < floor);
+  // Without a floor what ranks high scores no less than what ranks below it, so that some would pass.
+  const isCut = answer.hits.length >= body.limit || answer.late.length > 0;
+  const cut = isCut ? others.filter((hit) => hit.score >= floor) : [];
+  const under = others.filter((hit) => !cut.includes(hit));
   const most = Math.max(...[...answer.hits, ...others].map(rankingScore), 0.001);
   const rows = (hits, over) =>
     hits.map(
@@ -266,7 +268,7 @@ function HitRow({ hit, most, question, left }) {
         <${Kind} kind=${hit.kind} />
         ${hit.speaker ?? hit.role} <${Time} at=${hit.created_at} />
         ${hit.over && html`<span class="state over">${hit.over}</span>`}
-        ${ranks.update && html`<span>leads what it updates</span>`}
+        ${ranks.update && html`<span>above what it updates</span>`}
         <span class="narrow"
           >${CHANNELS.filter((it) => ranks[it])
             .map((it) => `${it} #${ranks[it]}`)

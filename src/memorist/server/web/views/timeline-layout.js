@@ -39,7 +39,7 @@ function bandOf(id, { session, memories }) {
   const begun = created && Date.parse(created) <= stop ? [Date.parse(created)] : [];
   const start = Math.min(...all, ...begun);
   const room = Math.max((stop - start) / 8, 10 * MINUTE);
-  const title = session?.title || (id ? `session ${id.slice(-6)}` : "added outright");
+  const title = session?.title || (id ? "New conversation" : "added directly");
   const label = title.length > 32 ? `${title.slice(0, 31)}…` : title;
   return {
     id,

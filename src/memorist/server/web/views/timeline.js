@@ -193,6 +193,7 @@ function Band({ all, agent, given, shown }) {
     </div>
     <p class="remark meta legend-row">
       ${KINDS.map((kind) => html`<${Kind} kind=${kind} />`)}
+      <span>hollow: over</span> <span>arrow: updated by</span>
       <span class="keys"
         ><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>+</kbd> <kbd>-</kbd> zoom</span
       >
