@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
+from memorist.language.dates import find_dates
 from memorist.language.lexicon import codes_of, languages_of, plain
 from memorist.language.patterns import Pattern
 from memorist.language.text import clauses, stems, stop_words
@@ -181,16 +183,29 @@ def is_same_task(planned: str, done: str) -> bool:
     A verb may be irregular: of "pay the rent" and "paid the rent" the verbs only begin alike. Who
     has moved to a town looks at no more flats there.
     """
-    deed = _task_words(done)
-    if deed & _task_words(MOVED):
+    deed, moved = _task_words(done), _task_words(MOVED)
+    if deed & moved:
         for one in languages_of(planned):
             planned = one.cues["homes"].sub(f" {MOVED} ", plain(planned))
     plan = _task_words(planned)
     shared = plan & deed
+    if deed & moved and not plan & moved:
+        return False
     others = {word[0] for word in plan - shared} & {word[0] for word in deed - shared}
     count = len(shared) + bool(others)
     fewest = min(len(plan), len(deed))
     return bool(shared) and count >= max(min(_MIN_WORDS, fewest), SAME_TASK * fewest)
+
+
+def is_put_off(planned: str, told: str, said_at: datetime) -> bool:
+    """Whether what has another date now is what was planned: "vet moved to Friday", a "vet at 3"."""
+    said = plain(told)
+    for span in reversed(find_dates(told, said_at, 1)):
+        said = f"{said[: span.place[0]]} {said[span.place[1] :]}"
+    for one in languages_of(told):
+        said = one.cues["moves"].sub(" ", said)
+    thing = " ".join(word for word in said.split() if not any(map(str.isdigit, word)))
+    return bool(_task_words(thing)) and is_same_task(planned, thing)
 
 
 def is_same_thing(one: str, two: str) -> bool:

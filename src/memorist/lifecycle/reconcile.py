@@ -18,7 +18,13 @@ from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.language.dates import find_dates
-from memorist.language.likeness import alike, contains, is_same_task, is_same_thing
+from memorist.language.likeness import (
+    alike,
+    contains,
+    is_put_off,
+    is_same_task,
+    is_same_thing,
+)
 from memorist.language.patterns import Pattern, escape
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
@@ -54,6 +60,7 @@ BACKOFF_SECONDS = 0.01  # longer with each attempt
 NEWER = "something newer was said"
 OFF = "the plan has changed"
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
+_DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
@@ -72,6 +79,9 @@ def reconcile(
     """The changes that a candidate makes among its neighbours."""
     if is_echo(candidate, neighbours, policy):
         return []
+    for claim in candidate.claims:
+        if claim.moves:
+            candidate = _redated(candidate, claim, _put_off(claim, neighbours.facts, candidate))
     if candidate.corrects and candidate.instead:
         changes = _corrected(candidate, candidate.instead, neighbours, scope, now)
         if changes or (candidate.kind == "fact" and not candidate.claims):
@@ -266,6 +276,11 @@ def _claims(
             yield from changes
         if claim.off or claim.gone:
             continue
+        if claim.moves and (older := _put_off(claim, facts, candidate)):
+            changes = _moved(older, _fact(claim, candidate, scope, now, memory), candidate)
+            facts = after(facts, changes)
+            yield from changes
+            continue
         subjects = neighbours.people.same(claim.subject)
         topics = {topic_of(subject, each) for subject in subjects for each in claim.concerns}
         rivals = [
@@ -398,6 +413,41 @@ def _is_off(claim: Claim, fact: Fact) -> bool:
     if claim.object == ANY:
         return claim.predicate not in PLANS  # other plans stay
     return is_same_task(fact.object, claim.object)
+
+
+def _put_off(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Fact]:
+    """The plan that a claim is the new date of: of several, the last that was told."""
+    open_ = [
+        fact
+        for fact in facts
+        if fact.predicate in PLANS
+        and _is_open(fact, candidate)
+        and _said_at(fact) <= candidate.said_at
+        and {*fact.sources}.isdisjoint(candidate.sources)
+        and is_put_off(fact.object, claim.object, candidate.said_at)
+    ]
+    last = max(open_, key=_said_at, default=None)
+    return [fact for fact in open_ if last and fact.sources == last.sources]
+
+
+def _redated(candidate: Candidate, claim: Claim, older: Sequence[Fact]) -> Candidate:
+    """The candidate; "moved to the 10th" is the 10th of the month that the plan was for."""
+    end = max((fact.valid_to for fact in older if fact.valid_to), default=None)
+    day = next(iter(find_dates(claim.object, candidate.said_at, 1)), None)
+    if end is None or day is None or not _DAY_ALONE.search(claim.object[slice(*day.place)]):
+        return candidate
+    month = max((end - timedelta(days=1)).replace(day=1), candidate.said_at)
+    right = next(iter(find_dates(claim.object, month, 1)))
+    dated = replace(claim, valid_to=right.end)
+    claims = tuple(dated if it is claim else it for it in candidate.claims)
+    return replace(candidate, claims=claims, text=candidate.text.replace(day.text, right.text))
+
+
+def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Change]:
+    """The changes where a plan has another date now."""
+    at, first = candidate.said_at, older[0]
+    ended = [Expire(id=fact.id, at=at, reason=NEWER) for fact in older[1:]]
+    return [Supersede(old_id=first.id, record=new, at=at, reason=NEWER), *ended]
 
 
 def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Change]:

@@ -20,7 +20,7 @@ from memorist.language.lexicon import (
     tags_of,
     without_rules,
 )
-from memorist.language.likeness import MOVED, names_in
+from memorist.language.likeness import MOVED, is_same_task, names_in
 from memorist.language.patterns import Pattern
 from memorist.language.pronouns import named
 from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
@@ -287,8 +287,12 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     text = "" if group in _NO_MEMORIES else sentence.text[first:last].strip(STATEMENT_EDGES)
     named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
-    believed = (it for match in meaningful for it in _believed(match, statement, reading))
-    claims = _each_once(believed, statement.said_at)
+    believed = [(match, it) for match in meaningful for it in _believed(match, statement, reading)]
+    told = (it for match, it in believed if match.rule.group != "figure")
+    figures = (it for match, it in believed if match.rule.group == "figure")
+    claims = _without_doubles(_each_once(told, statement.said_at))
+    more = _each_once(figures, statement.said_at)
+    claims += [it for it in more if not any(_is_figure_of(it, claim) for claim in claims)]
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
@@ -317,6 +321,33 @@ def _each_once(claims: Iterable[Claim], said_at: datetime) -> list[Claim]:
         if known.valid_from == said_at:
             once[replace(claim, valid_from=None)] = claim
     return list(once.values())
+
+
+def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims, with each plan once: what is an appointment is no event as well."""
+    plans = list[Claim]()
+    told = [it for it in claims if it.predicate in PLANS and not it.ends]
+    for claim in sorted(told, key=_tells_plan, reverse=True):
+        if not any(_is_double(claim, plan) for plan in plans):
+            plans.append(claim)
+    return [it for it in claims if it in plans or it not in told]
+
+
+def _tells_plan(claim: Claim) -> tuple[bool, bool, int]:
+    """How well a claim tells a plan: with its day, in one clause, and with all that is said."""
+    return claim.valid_to is not None, "," not in claim.object, len(claim.object)
+
+
+def _is_double(claim: Claim, plan: Claim) -> bool:
+    same_day = claim.valid_to in (None, plan.valid_to)
+    return same_day and is_same_task(plan.object, claim.object)
+
+
+def _is_figure_of(figure: Claim, claim: Claim) -> bool:
+    """Whether a figure is the day of a plan ("exam: 3 February") or told as another claim."""
+    value, _, _ = figure.object.partition(" (")
+    is_day = claim.predicate in PLANS and claim.valid_to is not None
+    return value == claim.object or (is_day and not claim.ends and value in claim.object)
 
 
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
@@ -461,7 +492,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
-    planned = statement.end_of_plan(match) if predicate in PLANS and not rule.ends else None
+    is_plan = predicate in PLANS and not rule.ends
+    planned = statement.end_of_plan(match) if is_plan else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
@@ -476,6 +508,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             off=rule.off,
             gone=rule.gone,
             within=is_within,
+            moves=is_plan and statement.is_moved(match),
         )
 
     unless = rule.unless
@@ -537,14 +570,19 @@ def _objects(
     match: RuleMatch, statement: Statement, predicate: str, spans: list[DateSpan]
 ) -> list[str]:
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
-    if match.rule.object:
+    is_plan = predicate in PLANS
+    if match.rule.object and not (
+        is_plan and statement.says_only_dates(*match.parts.span(), match)
+    ):
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
-    if predicate in PLANS and "object" not in match.parts.groupdict():
+    if is_plan and (match.is_marked or "object" not in match.parts.groupdict()):
         first, last = statement.clause_of(match)
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
         last = match.parts.end() + after.start() if after else last
+        if statement.says_only_dates(first, last, match):
+            return []
         thing = statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")
         join = match.language.joins.match(f" {plain(thing)}")  # "and the wedding is on 3 May"
         return [thing[join.end() - 1 :] if join else thing]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -17,6 +18,7 @@ STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
 _DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
 _DONE_TOO = OWN | {"decision", "project", "event"}
+_WORD = re.compile(r"\w+")
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place
 _MENTION_CHARS = 8  # around those named: "my Anna"
 _LEAD_CHARS = 12  # before a date: "from", "as of"
@@ -184,12 +186,26 @@ class Statement(NamedTuple):
         """Where the clause of a match begins and ends; a match begins at the edge of a word."""
         start, end = match.parts.span()
         first, last = self.clauses.around(min(start + 1, end - 1), end)
-        spans = [it.place for it in self.dates(match.rule.group) if first <= it.place[0] < last]
-        if spans and not any(map(str.isalnum, self.text[first : spans[0][0]])):
-            rest = self.text[spans[-1][1] : last]
-            if not any(map(str.isalnum, rest)):  # a date alone is that of the clause before
-                first = self.clauses.around(max(first - 1, 0), end)[0]
+        if first and self.says_only_dates(first, last, match):
+            first = self.clauses.around(max(first - 1, 0), end)[0]  # they are that clause's
         return first, last
+
+    def says_only_dates(self, first: int, last: int, match: RuleMatch) -> bool:
+        """Whether all that a stretch of text says is dates, or that something is moved to them."""
+        spans = [it.place for it in self.dates(match.rule.group)]
+        spans = [span for span in spans if span[0] < last and first < span[1]]
+        if not spans:
+            return False
+        around = f"{self.text[first : spans[0][0]]} {self.text[spans[-1][1] : last]}"
+        around = match.language.cues["moves"].sub(" ", plain(around))
+        return match.language.common.issuperset(_WORD.findall(around.lower()))
+
+    def is_moved(self, match: RuleMatch) -> bool:
+        """Whether a plan is said to have another date now, one that is ahead."""
+        first, last = self.clause_of(match)
+        days = (it for it in self.dates(match.rule.group) if first <= it.place[0] < last)
+        ahead = any(day.end > self.said_at for day in days)
+        return ahead and bool(match.language.cues["moves"].search(self.clauses.text[first:last]))
 
     def end_of_plan(self, match: RuleMatch) -> datetime | None:
         """When the last day ahead that a plan names is over; a task that is due by then goes on."""
