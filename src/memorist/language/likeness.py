@@ -208,6 +208,12 @@ def is_put_off(planned: str, told: str, said_at: datetime) -> bool:
     return bool(_task_words(thing)) and is_same_task(planned, thing)
 
 
+def is_inflected(known: str, named: str, *, partly: bool = False) -> bool:
+    """Whether a thing is named in other forms of its words or, with `partly`, of the first ones."""
+    words, other = (list(stems(text)) for text in (known, named))
+    return bool(other) and other == (words[: len(other)] if partly else words)
+
+
 def is_same_thing(one: str, two: str) -> bool:
     """Whether two figures may be of one thing: of a "day rate" and a rate, no "heart rate"."""
     if not (one.endswith(")") and two.endswith(")")):

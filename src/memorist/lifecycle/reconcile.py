@@ -21,6 +21,7 @@ from memorist.language.dates import find_dates
 from memorist.language.likeness import (
     alike,
     contains,
+    is_inflected,
     is_put_off,
     is_same_task,
     is_same_thing,
@@ -312,7 +313,8 @@ def resolve_claim(
     if claim.ends:
         if claim.predicate in PLANS:  # what a message tells as done is not what it plans
             same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
-        return _ended(same, since, candidate) or (_past(new, since, rivals) if replaces else [])
+        is_named = replaces and claim.object != ANY
+        return _ended(same, since, candidate) or (_past(new, since, rivals) if is_named else [])
     is_past = new.valid_to is not None and new.valid_to <= said
     moments = {since} if is_past else {since, max(since, said)}
     known = next((fact for fact in same if all(map(fact.holds, moments))), None)
@@ -355,6 +357,9 @@ def _is_meant(claim: Claim, fact: Fact) -> bool:
     """Whether a claim is about a fact's object; a plan is done or cancelled in other words."""
     if claim.ends and claim.predicate in PLANS:
         return is_same_task(fact.object, claim.object)
+    if claim.ends:  # "my notice at Southmead" is one at "Southmead hospital"
+        partly = is_single_valued(claim.predicate)
+        return claim.object == ANY or is_inflected(fact.object, claim.object, partly=partly)
     return fact.is_about(claim.object)
 
 

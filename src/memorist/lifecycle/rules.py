@@ -335,7 +335,9 @@ def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
 
 def _tells_plan(claim: Claim) -> tuple[bool, bool, int]:
     """How well a claim tells a plan: with its day, in one clause, and with all that is said."""
-    return claim.valid_to is not None, "," not in claim.object, len(claim.object)
+    first, comma, _ = claim.object.partition(",")
+    in_one = not comma or any(map(str.isdigit, first))
+    return claim.valid_to is not None, in_one, len(claim.object)
 
 
 def _is_double(claim: Claim, plan: Claim) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
-from memorist.language.lexicon import Language, Rule, plain
+from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import MarkedPart
@@ -205,7 +205,8 @@ class Statement(NamedTuple):
         first, last = self.clause_of(match)
         days = (it for it in self.dates(match.rule.group) if first <= it.place[0] < last)
         ahead = any(day.end > self.said_at for day in days)
-        return ahead and bool(match.language.cues["moves"].search(self.clauses.text[first:last]))
+        told = self.clauses.text[first:last]
+        return ahead and any(one.cues["moves"].search(told) for one in languages_of(self.text))
 
     def end_of_plan(self, match: RuleMatch) -> datetime | None:
         """When the last day ahead that a plan names is over; a task that is due by then goes on."""
