@@ -60,6 +60,7 @@ ATTEMPTS = 20  # while other processes change the same user's memories
 BACKOFF_SECONDS = 0.01  # longer with each attempt
 NEWER = "something newer was said"
 OFF = "the plan has changed"
+_WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
@@ -461,8 +462,9 @@ def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Cha
     meant = [
         fact
         for fact in facts
-        if fact.predicate not in PLANS
+        if fact.predicate not in (*PLANS, *_WITHOUT)
         and not names_someone(fact.predicate)
+        and {*fact.sources}.isdisjoint(candidate.sources)
         and fact.holds(candidate.said_at)
         and {*named} <= {*plain_text(fact.object).split()}
     ]

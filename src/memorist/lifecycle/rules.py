@@ -326,6 +326,13 @@ def _each_once(claims: Iterable[Claim], said_at: datetime) -> list[Claim]:
 def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
     """The claims, with each plan once: what is an appointment is no event as well."""
     plans = list[Claim]()
+    avoided = [it.object for it in claims if it.predicate == "avoids"]
+    claims = [  # who has given up alcohol may still be a vegetarian
+        replace(it, single=False)
+        if it.predicate == "diet" and any(thing in it.object for thing in avoided)
+        else it
+        for it in claims
+    ]
     told = [it for it in claims if it.predicate in PLANS and not it.ends]
     for claim in sorted(told, key=_tells_plan, reverse=True):
         if not any(_is_double(claim, plan) for plan in plans):
@@ -361,8 +368,12 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     by_rules = [match for match in matches if not match.is_marked]
     told = [(match, claims_of(match, statement)) for match in by_rules]
     done = [match.parts.span() for match in by_rules if match.rule.group == "done"]
+    left = [match.parts.span("object") for match in by_rules if match.rule.predicate == "avoids"]
     dropped = list[RuleMatch]()
     for mark in matches:
+        start, end = mark.parts.span()
+        if mark.rule.predicate in PLANS and not mark.rule.ends:  # "I'm off sugar until June"
+            dropped += [mark for first, last in left if start <= first and last <= end]
         if not mark.is_marked:
             continue
         predicate, thing = str(mark.rule.predicate), plain(str(mark.rule.object)).lower()
