@@ -1,5 +1,6 @@
 """Who is who: the user and those around them, by their names and before these are known."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,9 @@ from functools import cache
 
 from memorist.language.text import data
 from memorist.records.memories import Fact, plain_text, topic_of
+
+
+_NAMED = re.compile(r"(?P<role>.+?'s (?P<relation>\w+)) (?P<name>.+)")
 
 
 @cache
@@ -35,6 +39,7 @@ class People:
     """Groups of subjects that mean the same person, each led by the name to show."""
 
     groups: Sequence[Sequence[str]] = ()
+    shared: frozenset[str] = frozenset()  # names that two of them have, in small letters
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> "People":
@@ -60,7 +65,17 @@ class People:
         ]
         user, *others = zip(own, (person["called"] for person in listed), strict=True)
         groups = [[*each, *called] for each, called in others if each and called]
-        return cls([[*user[1], *user[0]], *groups])
+        several = frozenset(name for name, count in shared.items() if count > 1)
+        return cls([[*user[1], *user[0]], *groups], several)
+
+    def told(self, subject: str) -> str:
+        """Whom a subject such as "user's sister Anna" means: Anna, if there is only one."""
+        parts = _NAMED.fullmatch(subject)
+        if not parts or parts["relation"] not in data("en", "rules")["relations"]:
+            return subject
+        own = map(plain_text, self.groups[0]) if self.groups else ()
+        is_clear = plain_text(parts["name"]) not in self.shared.union(own)
+        return parts["name"] if is_clear else parts["role"]
 
     def same(self, subject: str) -> Sequence[str]:
         """The subjects that mean the same person as one, led by the name to show."""

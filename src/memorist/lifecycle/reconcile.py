@@ -63,6 +63,7 @@ OFF = "the plan has changed"
 _WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
+_FIGURE = re.compile(r"\w*\d+(?:[.:]\d+)*\w*")
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
@@ -81,6 +82,8 @@ def reconcile(
     """The changes that a candidate makes among its neighbours."""
     if is_echo(candidate, neighbours, policy):
         return []
+    named = (replace(it, subject=neighbours.people.told(it.subject)) for it in candidate.claims)
+    candidate = replace(candidate, claims=tuple(named))
     for claim in candidate.claims:
         if claim.moves:
             candidate = _redated(candidate, claim, _put_off(claim, neighbours.facts, candidate))
@@ -188,12 +191,16 @@ def _meant(
         return right, wrong
     spans = find_dates(item.text, item.created_at, 1)
     named = item.text[slice(*spans[0].place)] if spans else ""
-    if day := _DAY.fullmatch(right):
+    if day := _DAY.fullmatch(right) if named else None:
         number = _DAY.search(named)
         return (right if number and number[2] else day[1]), number[0] if number else ""
+    figures = _FIGURE.findall(item.text)
+    if right.isdecimal() and len(figures) == 1:  # "at 3pm", "make that 4"
+        return re.sub(r"\d+", right, figures[0], count=1), figures[0]
     if find_dates(right, candidate.said_at, 1):
         return right, named
     single = [fact.object for fact in stated if is_single_valued(fact.predicate)]
+    single = single or [fact.object for fact in stated if names_someone(fact.predicate)]
     return right, single[0] if len(single) == 1 else ""
 
 

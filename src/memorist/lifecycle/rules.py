@@ -26,7 +26,7 @@ from memorist.language.pronouns import named
 from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import ALWAYS, NOTHING, sure_marks, without_rivals
+from memorist.lifecycle.marks import ALWAYS, NOTHING, RELATED, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
@@ -69,13 +69,8 @@ _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
+_POSTS = frozenset(("works at", "works as", "studies at"))
 _BEGINNING = 20  # characters by which a sentence is found again
-_RELATED = {
-    **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
-    **dict.fromkeys(("partner", "girlfriend", "boyfriend", "fiancé"), "has partner"),
-    **dict.fromkeys(("son", "daughter", "child"), "has child"),
-    **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
-}
 
 
 def extract(
@@ -288,6 +283,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
     believed = [(match, it) for match in meaningful for it in _believed(match, statement, reading)]
+    believed = _of_named(believed, statement.speaker)
     told = (it for match, it in believed if match.rule.group != "figure")
     figures = (it for match, it in believed if match.rule.group == "figure")
     claims = _without_doubles(_each_once(told, statement.said_at))
@@ -321,6 +317,27 @@ def _each_once(claims: Iterable[Claim], said_at: datetime) -> list[Claim]:
         if known.valid_from == said_at:
             once[replace(claim, valid_from=None)] = claim
     return list(once.values())
+
+
+def _of_named(
+    believed: Sequence[tuple[RuleMatch, Claim]], speaker: str
+) -> list[tuple[RuleMatch, Claim]]:
+    """The claims; those about one of several whom the sentence names have the name: "my sister Anna".
+
+    There is one wife, whatever she is called.
+    """
+    named: dict[str, set[str]] = {}
+    for _, claim in believed:
+        if not claim.ends and not is_single_valued(claim.predicate):
+            named.setdefault(claim.predicate, set()).add(claim.object)
+    result = list[tuple[RuleMatch, Claim]]()
+    for match, claim in believed:
+        relation = claim.subject.removeprefix(f"{speaker}'s ")
+        names = named.get(RELATED.get(relation, f"has {relation}"), set())
+        if relation != claim.subject and len(names) == 1:
+            claim = replace(claim, subject=f"{claim.subject} {next(iter(names))}")
+        result.append((match, claim))
+    return result
 
 
 def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
@@ -498,7 +515,10 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
         return []
+    if rule.predicate in _POSTS and not rule.ends and statement.is_sought(match):
+        return []
     is_figure = rule.group == "figure" and not rule.beside
+    of_other = rule.ends and rule.group == "relation"  # whose past nobody needs
     subject, predicate = _topic(match, statement)
     until = None if rule.ends else statement.end_of(match)
     is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
@@ -516,7 +536,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             object=thing,
             valid_from=near.start if near and predicate not in _DATES else statement.said_at,
             valid_to=until.end if until and is_over else planned,
-            single=is_figure or is_single_valued(predicate),
+            single=is_figure or (is_single_valued(predicate) and not of_other),
             ends=ends or rule.off,
             off=rule.off,
             gone=rule.gone,
@@ -573,7 +593,7 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
         predicate = predicate.replace("{topic}", named)
     relation = language.relations.get((parts.get("relation") or "").lower())
     if predicate == "related":  # "my wife is Anna" tells of the speaker, not of the wife
-        return statement.speaker, _RELATED.get(str(relation), f"has {relation}")
+        return statement.speaker, RELATED.get(str(relation), f"has {relation}")
     if relation:
         return f"{statement.speaker}'s {relation}", predicate
     return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate

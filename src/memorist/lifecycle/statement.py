@@ -216,7 +216,9 @@ class Statement(NamedTuple):
         led = (self.clauses.text[start:end] for start, end in spans)
         if any(map(match.language.cues["due"].search, led)):
             return None
-        return max((it.end for it in days if it.end > self.said_at), default=None)
+        ends = [it.end for it in days if it.end > self.said_at]
+        brief = match.language.cues["brief"].search(self.clauses.text[first:last])
+        return max(ends) if ends else self.said_at + _STAY if brief else None
 
     def end_of(self, match: RuleMatch) -> DateSpan | None:
         """The date ahead until which a claim holds, if its clause names one: "until June"."""
@@ -234,6 +236,14 @@ class Statement(NamedTuple):
         cues, (first, last) = match.language.cues, self.clauses.around(*match.parts.span())
         moved = self.moved or cues["settles"].search(self.clauses.text)
         return not moved and bool(cues["dwellings"].search(self.clauses.text[first:last]))
+
+    def is_sought(self, match: RuleMatch) -> bool:
+        """Whether a post is one that the speaker asks for: "I applied for a job at Siemens"."""
+        named = "object" if match.parts.groupdict().get("object") else 0
+        first, _ = self.clauses.around(*match.parts.span(named))
+        said = self.clauses.text[first : match.parts.end(named)]
+        sought = match.language.cues["seeks"].search(said)
+        return bool(sought) and not match.language.joins.search(said[sought.end() :])
 
     def lasts(self, match: RuleMatch) -> bool:
         """Whether what is planned until a date is so all the time, and not to be done by then."""
