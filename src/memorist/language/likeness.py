@@ -198,7 +198,7 @@ def is_same_task(planned: str, done: str) -> bool:
 
 
 def is_put_off(planned: str, told: str, said_at: datetime) -> bool:
-    """Whether what has another date now is what was planned: "vet moved to Friday", a "vet at 3"."""
+    """Whether what has another date now is what was planned: "vet moved to Friday"."""
     said = plain(told)
     for span in reversed(find_dates(told, said_at, 1)):
         said = f"{said[: span.place[0]]} {said[span.place[1] :]}"

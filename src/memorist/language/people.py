@@ -9,7 +9,6 @@ from functools import cache
 from memorist.language.text import data
 from memorist.records.memories import Fact, plain_text, topic_of
 
-
 _NAMED = re.compile(r"(?P<role>.+?'s (?P<relation>\w+)) (?P<name>.+)")
 
 

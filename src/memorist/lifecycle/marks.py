@@ -106,7 +106,7 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
 
 
 def _is_of_other(before: str, predicate: str, language: Language) -> bool:
-    """Whether a name is that of another's relative or pet: "my sister …, her dog is called Bruno"."""
+    """Whether a name is that of another's relative or pet: "…, her dog is called Bruno"."""
     words = plain(before).lower().rpartition(",")[2].split()
     relations = [language.relations[word] for word in words if word in language.relations]
     if not relations or not names_someone(predicate):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,18 +16,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
-from memorist.language.dates import find_dates
-from memorist.language.likeness import (
-    alike,
-    contains,
-    is_inflected,
-    is_put_off,
-    is_same_task,
-    is_same_thing,
-)
-from memorist.language.patterns import Pattern, escape
+from memorist.language.likeness import alike, contains, is_inflected, is_same_task, is_same_thing
+from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
+from memorist.lifecycle.meant import end_of, meant_by, named, put_off, redated
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
@@ -61,9 +53,6 @@ BACKOFF_SECONDS = 0.01  # longer with each attempt
 NEWER = "something newer was said"
 OFF = "the plan has changed"
 _WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
-_DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
-_DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
-_FIGURE = re.compile(r"\w*\d+(?:[.:]\d+)*\w*")
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
@@ -86,7 +75,8 @@ def reconcile(
     candidate = replace(candidate, claims=tuple(named))
     for claim in candidate.claims:
         if claim.moves:
-            candidate = _redated(candidate, claim, _put_off(claim, neighbours.facts, candidate))
+            older = put_off(claim, _open(neighbours.facts, candidate), candidate)
+            candidate = redated(candidate, claim, older)
     if candidate.corrects and candidate.instead:
         changes = _corrected(candidate, candidate.instead, neighbours, scope, now)
         if changes or (candidate.kind == "fact" and not candidate.claims):
@@ -129,8 +119,8 @@ def _corrected(
     items.sort(key=lambda item: (item.id in stating, item.created_at), reverse=True)
     for item in items:
         stated = [fact for fact in facts if fact.memory == item.id]
-        right, wrong = _meant(candidate, instead, item, stated)
-        text = _named(wrong).sub(right, item.text) if wrong else item.text
+        right, wrong = meant_by(candidate, instead, item, stated)
+        text = named(wrong).sub(right, item.text) if wrong else item.text
         if text == item.text or not _may_change(candidate, item):
             continue
         told = replace(candidate, sources=tuple(dict.fromkeys((*item.sources, *candidate.sources))))
@@ -138,8 +128,8 @@ def _corrected(
         new = replace(item, id=id_, text=text, sources=told.sources, created_at=told.said_at)
         changes: list[Change] = [Add(new)]
         for fact in stated:
-            thing = _named(wrong).sub(right, fact.object)
-            end = _end_of(thing, fact, candidate)
+            thing = named(wrong).sub(right, fact.object)
+            end = end_of(thing, fact, candidate)
             claim = Claim(
                 subject=fact.subject, predicate=fact.predicate, object=thing, valid_to=end
             )
@@ -154,12 +144,6 @@ def _corrected(
     return _correct(meant, _fact(claim, candidate, scope, now, None))
 
 
-def _end_of(thing: str, fact: Fact, candidate: Candidate) -> datetime | None:
-    """When a fact that had an end is over, once its object is corrected: a plan after its day."""
-    days = find_dates(thing, candidate.said_at, 1) if fact.valid_to else []
-    return max((it.end for it in days if it.end > candidate.said_at), default=fact.valid_to)
-
-
 def _wrong(candidate: Candidate, facts: Sequence[Fact], now: datetime) -> list[Change]:
     """Retractions of facts on a claim's topic whose object a correction names as wrong."""
     _, wrong = candidate.instead if candidate.corrects and candidate.instead else ("", "")
@@ -171,37 +155,13 @@ def _wrong(candidate: Candidate, facts: Sequence[Fact], now: datetime) -> list[C
     ]
 
 
+def _open(facts: Sequence[Fact], candidate: Candidate) -> list[Fact]:
+    return [fact for fact in facts if _is_open(fact, candidate)]
+
+
 def _is_open(fact: Fact, candidate: Candidate) -> bool:
     goes_on = fact.valid_to is None or fact.valid_to > candidate.said_at
     return fact.known_to is None and goes_on and _may_change(candidate, fact)
-
-
-def _named(thing: str) -> Pattern:
-    """A thing in a text, as a whole word."""
-    return Pattern(rf"(?:^|\W)(?P<span>{escape(thing)})(?:\W|$)", ignore_case=True)
-
-
-def _meant(
-    candidate: Candidate, instead: tuple[str, str], item: MemoryItem, stated: Sequence[Fact]
-) -> tuple[str, str]:
-    """What is right and what is wrong in a memory; a correction may name only what is right."""
-    right, wrong = instead
-    right = next((one.object for one in candidate.claims if right.endswith(one.object)), right)
-    if wrong:
-        return right, wrong
-    spans = find_dates(item.text, item.created_at, 1)
-    named = item.text[slice(*spans[0].place)] if spans else ""
-    if day := _DAY.fullmatch(right) if named else None:
-        number = _DAY.search(named)
-        return (right if number and number[2] else day[1]), number[0] if number else ""
-    figures = _FIGURE.findall(item.text)
-    if right.isdecimal() and len(figures) == 1:  # "at 3pm", "make that 4"
-        return re.sub(r"\d+", right, figures[0], count=1), figures[0]
-    if find_dates(right, candidate.said_at, 1):
-        return right, named
-    single = [fact.object for fact in stated if is_single_valued(fact.predicate)]
-    single = single or [fact.object for fact in stated if names_someone(fact.predicate)]
-    return right, single[0] if len(single) == 1 else ""
 
 
 def is_echo(candidate: Candidate, neighbours: Neighbours, policy: Policy = DEFAULT_POLICY) -> bool:
@@ -285,7 +245,7 @@ def _claims(
             yield from changes
         if claim.off or claim.gone:
             continue
-        if claim.moves and (older := _put_off(claim, facts, candidate)):
+        if claim.moves and (older := put_off(claim, _open(facts, candidate), candidate)):
             changes = _moved(older, _fact(claim, candidate, scope, now, memory), candidate)
             facts = after(facts, changes)
             yield from changes
@@ -426,34 +386,6 @@ def _is_off(claim: Claim, fact: Fact) -> bool:
     if claim.object == ANY:
         return claim.predicate not in PLANS  # other plans stay
     return is_same_task(fact.object, claim.object)
-
-
-def _put_off(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Fact]:
-    """The plan that a claim is the new date of: of several, the last that was told."""
-    open_ = [
-        fact
-        for fact in facts
-        if fact.predicate in PLANS
-        and _is_open(fact, candidate)
-        and _said_at(fact) <= candidate.said_at
-        and {*fact.sources}.isdisjoint(candidate.sources)
-        and is_put_off(fact.object, claim.object, candidate.said_at)
-    ]
-    last = max(open_, key=_said_at, default=None)
-    return [fact for fact in open_ if last and fact.sources == last.sources]
-
-
-def _redated(candidate: Candidate, claim: Claim, older: Sequence[Fact]) -> Candidate:
-    """The candidate; "moved to the 10th" is the 10th of the month that the plan was for."""
-    end = max((fact.valid_to for fact in older if fact.valid_to), default=None)
-    day = next(iter(find_dates(claim.object, candidate.said_at, 1)), None)
-    if end is None or day is None or not _DAY_ALONE.search(claim.object[slice(*day.place)]):
-        return candidate
-    month = max((end - timedelta(days=1)).replace(day=1), candidate.said_at)
-    right = next(iter(find_dates(claim.object, month, 1)))
-    dated = replace(claim, valid_to=right.end)
-    claims = tuple(dated if it is claim else it for it in candidate.claims)
-    return replace(candidate, claims=claims, text=candidate.text.replace(day.text, right.text))
 
 
 def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Change]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,11 +19,12 @@ from memorist.language.lexicon import (
     tags_of,
     without_rules,
 )
-from memorist.language.likeness import MOVED, is_same_task, names_in
+from memorist.language.likeness import MOVED, names_in
 from memorist.language.patterns import Pattern
 from memorist.language.pronouns import named
 from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
+from memorist.lifecycle.claims import claims_told
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import ALWAYS, NOTHING, RELATED, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
@@ -282,13 +282,11 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     text = "" if group in _NO_MEMORIES else sentence.text[first:last].strip(STATEMENT_EDGES)
     named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
-    believed = [(match, it) for match in meaningful for it in _believed(match, statement, reading)]
-    believed = _of_named(believed, statement.speaker)
-    told = (it for match, it in believed if match.rule.group != "figure")
-    figures = (it for match, it in believed if match.rule.group == "figure")
-    claims = _without_doubles(_each_once(told, statement.said_at))
-    more = _each_once(figures, statement.said_at)
-    claims += [it for it in more if not any(_is_figure_of(it, claim) for claim in claims)]
+    told, figures = list[Claim](), list[Claim]()
+    for match in meaningful:
+        of = figures if match.rule.group == "figure" else told
+        of += _believed(match, statement, reading)
+    claims = claims_told(told, figures, speaker, message.created_at)
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
@@ -307,73 +305,6 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
         instead=instead_of(sentence.text),
         expires_at=over,
     )
-
-
-def _each_once(claims: Iterable[Claim], said_at: datetime) -> list[Claim]:
-    """The claims; of those that differ in when they began alone, the one that names a date."""
-    once: dict[Claim, Claim] = {}
-    for claim in claims:
-        known = once.setdefault(replace(claim, valid_from=None), claim)
-        if known.valid_from == said_at:
-            once[replace(claim, valid_from=None)] = claim
-    return list(once.values())
-
-
-def _of_named(
-    believed: Sequence[tuple[RuleMatch, Claim]], speaker: str
-) -> list[tuple[RuleMatch, Claim]]:
-    """The claims; those about one of several whom the sentence names have the name: "my sister Anna".
-
-    There is one wife, whatever she is called.
-    """
-    named: dict[str, set[str]] = {}
-    for _, claim in believed:
-        if not claim.ends and not is_single_valued(claim.predicate):
-            named.setdefault(claim.predicate, set()).add(claim.object)
-    result = list[tuple[RuleMatch, Claim]]()
-    for match, claim in believed:
-        relation = claim.subject.removeprefix(f"{speaker}'s ")
-        names = named.get(RELATED.get(relation, f"has {relation}"), set())
-        if relation != claim.subject and len(names) == 1:
-            claim = replace(claim, subject=f"{claim.subject} {next(iter(names))}")
-        result.append((match, claim))
-    return result
-
-
-def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims, with each plan once: what is an appointment is no event as well."""
-    plans = list[Claim]()
-    avoided = [it.object for it in claims if it.predicate == "avoids"]
-    claims = [  # who has given up alcohol may still be a vegetarian
-        replace(it, single=False)
-        if it.predicate == "diet" and any(thing in it.object for thing in avoided)
-        else it
-        for it in claims
-    ]
-    told = [it for it in claims if it.predicate in PLANS and not it.ends]
-    for claim in sorted(told, key=_tells_plan, reverse=True):
-        if not any(_is_double(claim, plan) for plan in plans):
-            plans.append(claim)
-    return [it for it in claims if it in plans or it not in told]
-
-
-def _tells_plan(claim: Claim) -> tuple[bool, bool, int]:
-    """How well a claim tells a plan: with its day, in one clause, and with all that is said."""
-    first, comma, _ = claim.object.partition(",")
-    in_one = not comma or any(map(str.isdigit, first))
-    return claim.valid_to is not None, in_one, len(claim.object)
-
-
-def _is_double(claim: Claim, plan: Claim) -> bool:
-    same_day = claim.valid_to in (None, plan.valid_to)
-    return same_day and is_same_task(plan.object, claim.object)
-
-
-def _is_figure_of(figure: Claim, claim: Claim) -> bool:
-    """Whether a figure is the day of a plan ("exam: 3 February") or told as another claim."""
-    value, _, _ = figure.object.partition(" (")
-    is_day = claim.predicate in PLANS and claim.valid_to is not None
-    return value == claim.object or (is_day and not claim.ends and value in claim.object)
 
 
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
