@@ -204,7 +204,7 @@ def is_put_off(planned: str, told: str, said_at: datetime) -> bool:
         said = f"{said[: span.place[0]]} {said[span.place[1] :]}"
     for one in languages_of(told):
         said = one.cues["moves"].sub(" ", said)
-    thing = " ".join(word for word in said.split() if not any(map(str.isdigit, word)))
+    thing = " ".join(word for word in said.split() if not word[0].isdigit())
     return bool(_task_words(thing)) and is_same_task(planned, thing)
 
 
