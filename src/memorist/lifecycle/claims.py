@@ -42,10 +42,11 @@ def _of_named(claims: Sequence[Claim], speaker: str) -> list[Claim]:
             named.setdefault(claim.predicate, set()).add(claim.object)
     result = list[Claim]()
     for claim in claims:
-        relation = claim.subject.removeprefix(f"{speaker}'s ")
-        names = named.get(RELATED.get(relation, f"has {relation}"), set())
-        if relation != claim.subject and len(names) == 1:
-            claim = replace(claim, subject=f"{claim.subject} {next(iter(names))}")
+        relation, _, said = claim.subject.removeprefix(start := f"{speaker}'s ").partition(" ")
+        if claim.subject.startswith(start):
+            names = named.get(RELATED.get(relation, f"has {relation}"), set())
+            meant = [it for it in names if len(names) == 1 or (said and it.startswith(said))]
+            claim = replace(claim, subject=" ".join((f"{start}{relation}", *meant)))
         result.append(claim)
     return result
 
@@ -82,5 +83,5 @@ def _is_double(claim: Claim, plan: Claim) -> bool:
 def _is_figure_of(figure: Claim, claim: Claim) -> bool:
     """Whether a figure is the day of a plan ("exam: 3 February") or told as another claim."""
     value, _, _ = figure.object.partition(" (")
-    is_day = claim.predicate in PLANS and claim.valid_to is not None
-    return value == claim.object or (is_day and not claim.ends and value in claim.object)
+    is_day = claim.predicate in PLANS and claim.valid_to and any(map(str.isalpha, value))
+    return value == claim.object or bool(is_day and not claim.ends and value in claim.object)

@@ -1,4 +1,4 @@
-"""What a correction corrects, and which plan has another date now."""
+"""What a correction corrects, which plan has another date now, and who a name is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memorist.language.dates import find_dates
+from memorist.language.lexicon import languages_of
 from memorist.language.likeness import is_put_off
 from memorist.language.patterns import Pattern, escape
-from memorist.language.people import names_someone
+from memorist.language.people import People, names_someone
 from memorist.language.text import is_single_valued
-from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem
+from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem, plain_text
 
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _FIGURE = re.compile(r"\w*\d+(?:[.:]\d+)*\w*")
@@ -78,3 +79,11 @@ def redated(candidate: Candidate, claim: Claim, older: Sequence[Fact]) -> Candid
     dated = replace(claim, valid_to=right.end)
     claims = tuple(dated if it is claim else it for it in candidate.claims)
     return replace(candidate, claims=claims, text=candidate.text.replace(day.text, right.text))
+
+
+def is_mistaken(claim: Claim, candidate: Candidate, people: People) -> bool:
+    """Whether a known person is taken for another, though no word says so: a wife for a friend."""
+    if claim.ends or not people.knows_otherwise(claim.predicate, claim.object):
+        return False
+    words = plain_text(candidate.text).split()
+    return not any(word in one.relations for one in languages_of(candidate.text) for word in words)

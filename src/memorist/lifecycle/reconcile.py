@@ -20,7 +20,7 @@ from memorist.language.likeness import alike, contains, is_inflected, is_same_ta
 from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
-from memorist.lifecycle.meant import end_of, meant_by, named, put_off, redated
+from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, put_off, redated
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
@@ -243,7 +243,7 @@ def _claims(
             changes = _gone(claim, facts, candidate)
             facts = after(facts, changes)
             yield from changes
-        if claim.off or claim.gone:
+        if claim.off or claim.gone or is_mistaken(claim, candidate, neighbours.people):
             continue
         if claim.moves and (older := put_off(claim, _open(facts, candidate), candidate)):
             changes = _moved(older, _fact(claim, candidate, scope, now, memory), candidate)

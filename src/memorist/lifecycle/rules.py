@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -21,8 +22,9 @@ from memorist.language.lexicon import (
 )
 from memorist.language.likeness import MOVED, names_in
 from memorist.language.patterns import Pattern
+from memorist.language.people import names_someone
 from memorist.language.pronouns import named
-from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
+from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.claims import claims_told
 from memorist.lifecycle.clauses import Clauses
@@ -70,6 +72,7 @@ _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
 _POSTS = frozenset(("works at", "works as", "studies at"))
+_NAMED = re.compile(r",? (?P<name>[^\W\d_a-zß-ÿа-яё][\w-]*)")
 _BEGINNING = 20  # characters by which a sentence is found again
 
 
@@ -208,7 +211,9 @@ def _read(
     standing = [rule for rule in rules if of_user and rule.standing]
     matches = _search(clauses.text, language, standing)
     clauses.blank_questions(language.cues["asks"])
+    before = clauses.text
     clauses.blank(language.cues["hedges"], rest=not of_user, begun=True)
+    marked = [it for it in marked if not _is_hedged(it, before, clauses.text)]
     clauses.blank(language.cues["passing"])
     if not of_user:  # general knowledge is not what happened here
         clauses.blank(language.cues["generic"], rest=True)
@@ -219,6 +224,16 @@ def _read(
     for joint in list(_joints(clauses, language, matches)):
         clauses.split(*joint)
     return Sentence(sentence, clauses, matches, reading) if matches else None
+
+
+def _is_hedged(mark: RuleMatch, before: str, after: str) -> bool:
+    """Whether a clause that a hedge has hidden is where a mark lies: "I almost bought a van".
+
+    Whoever is named there has that name all the same, and what is over is over.
+    """
+    if mark.rule.ends or names_someone(str(mark.rule.predicate)):
+        return False
+    return after[mark.parts.start()] == HIDDEN != before[mark.parts.start()]
 
 
 def _joints(
@@ -526,7 +541,9 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
     if predicate == "related":  # "my wife is Anna" tells of the speaker, not of the wife
         return statement.speaker, RELATED.get(str(relation), f"has {relation}")
     if relation:
-        return f"{statement.speaker}'s {relation}", predicate
+        name = _NAMED.match(statement.text, match.parts.end("relation"))
+        called = f" {name['name']}" if name else ""  # or another word with a capital
+        return f"{statement.speaker}'s {relation}{called}", predicate
     return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
 
 

@@ -212,6 +212,8 @@ class Statement(NamedTuple):
         """When the last day ahead that a plan names is over; a task that is due by then goes on."""
         first, last = self.clause_of(match)
         days = [it for it in self.dates(match.rule.group) if first <= it.place[0] < last]
+        if match.rule.standing:  # a request, which is hidden by now
+            days = find_dates(self.text[match.parts.start() : match.parts.end()], self.said_at, 1)
         spans = ((max(first, it.place[0] - _DUE_CHARS), it.place[1] + 2) for it in days)
         led = (self.clauses.text[start:end] for start, end in spans)
         if any(map(match.language.cues["due"].search, led)):
