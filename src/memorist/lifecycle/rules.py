@@ -552,9 +552,7 @@ def _objects(
 ) -> list[str]:
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
     is_plan = predicate in PLANS
-    if match.rule.object and not (
-        is_plan and statement.says_only_dates(*match.parts.span(), match)
-    ):
+    if match.rule.object and not (is_plan and statement.needs_clause(match)):
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []

@@ -190,6 +190,15 @@ class Statement(NamedTuple):
             first = self.clauses.around(max(first - 1, 0), end)[0]  # they are that clause's
         return first, last
 
+    def needs_clause(self, match: RuleMatch) -> bool:
+        """Whether a plan is told by its clause alone: a mere date, or what another one plans."""
+        start, end = match.parts.span()
+        if not match.is_marked or match.rule.ends:
+            return False
+        before = plain(self.text[self.clauses.around(start, end)[0] : start]).rstrip()
+        is_of_other = before and match.language.cues["subjects"].search(before)
+        return bool(is_of_other) or self.says_only_dates(start, end, match)
+
     def says_only_dates(self, first: int, last: int, match: RuleMatch) -> bool:
         """Whether all that a stretch of text says is dates, or that something is moved to them."""
         spans = [it.place for it in self.dates(match.rule.group)]
