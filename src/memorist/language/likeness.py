@@ -218,10 +218,13 @@ def is_put_off(planned: str, told: str, said_at: datetime) -> bool:
     return bool(_task_words(thing)) and is_same_task(planned, thing)
 
 
-def is_inflected(known: str, named: str, *, partly: bool = False) -> bool:
-    """Whether a thing is named in other forms of its words or, with `partly`, of the first ones."""
+def is_inflected(known: str, named: str, *, partly: bool = False, at_end: bool = False) -> bool:
+    """Whether a thing is named in other forms of its words.
+
+    With `partly` its first words are enough, with `at_end` its last ones.
+    """
     words, other = (list(stems(text)) for text in (known, named))
-    words = words[: len(other)] if partly else words
+    words = words[: len(other)] if partly else words[-len(other) :] if at_end else words
     return bool(other) and len(words) == len(other) and all(map(_is_form, words, other))
 
 

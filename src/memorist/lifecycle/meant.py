@@ -78,7 +78,9 @@ def redated(candidate: Candidate, claim: Claim, older: Sequence[Fact]) -> Candid
     right = next(iter(find_dates(claim.object, month, 1)))
     dated = replace(claim, valid_to=right.end)
     claims = tuple(dated if it is claim else it for it in candidate.claims)
-    return replace(candidate, claims=claims, text=candidate.text.replace(day.text, right.text))
+    text = candidate.text.replace(day.text, right.text)
+    kind = "episode" if candidate.kind == "working" else candidate.kind
+    return replace(candidate, claims=claims, text=text, kind=kind, expires_at=None)
 
 
 def is_mistaken(claim: Claim, candidate: Candidate, people: People) -> bool:

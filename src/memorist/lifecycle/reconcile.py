@@ -325,6 +325,8 @@ def _is_meant(claim: Claim, fact: Fact) -> bool:
     """Whether a claim is about a fact's object; a plan is done or cancelled in other words."""
     if claim.ends and claim.predicate in PLANS:
         return is_same_task(fact.object, claim.object)
+    if claim.ends and claim.predicate == "prefers":  # "answers in bullet points"
+        return is_inflected(fact.object, claim.object, at_end=True)
     if claim.ends:  # "my notice at Southmead" is one at "Southmead hospital"
         partly = is_single_valued(claim.predicate)
         return claim.object == ANY or is_inflected(fact.object, claim.object, partly=partly)

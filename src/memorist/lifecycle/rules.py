@@ -332,6 +332,11 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     told = [(match, claims_of(match, statement)) for match in by_rules]
     done = [match.parts.span() for match in by_rules if match.rule.group == "done"]
     left = [match.parts.span("object") for match in by_rules if match.rule.predicate == "avoids"]
+    unwanted = [
+        match.parts.span("object")
+        for match in by_rules
+        if match.rule.predicate == "dislikes" and match.rule.standing
+    ]
     dropped = list[RuleMatch]()
     for mark in matches:
         start, end = mark.parts.span()
@@ -339,6 +344,8 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             dropped += [mark for first, last in left if start <= first and last <= end]
         if not mark.is_marked:
             continue
+        if mark.rule.predicate == "prefers":  # "no more bullet points" prefers none
+            dropped += [mark for first, last in unwanted if start < first and last <= end]
         predicate, thing = str(mark.rule.predicate), plain(str(mark.rule.object)).lower()
         alike = PLANS if predicate in PLANS else (predicate,)
         rivals = [
@@ -383,6 +390,8 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
     """
     if not match.parts.groupdict().get("object") or mark.rule.predicate == match.rule.predicate:
         return False
+    if match.rule.group == "done" and match.rule.predicate not in PLANS:
+        return False  # "back to coffee" may tell a liking, too
     first, last = match.parts.span("object")
     start, end = mark.parts.span()
     if match.rule.predicate in PLANS:
@@ -413,13 +422,20 @@ def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) ->
         return {
             it.object
             for it in own
-            if reading.doubts(it.object, "" if it.predicate in PLANS else it.predicate, least)
+            if all(reading.doubts(it.object, kind, least) for kind in _read_as(it.predicate))
         }
 
     dropped = doubted(LEAST)
     if len(dropped) < len({it.object for it in own}):
         dropped = doubted(LEAST_IN_LIST)
     return [it for it in claims if it.object not in dropped]
+
+
+def _read_as(predicate: str) -> tuple[str, ...]:
+    """What the reader may take a claim for: "no bullet points" is a preference, or a dislike."""
+    if predicate in PLANS:
+        return ("",)
+    return (predicate, "prefers") if predicate == "dislikes" else (predicate,)
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
@@ -505,6 +521,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     claims = [claim(thing, predicate) for thing in things for predicate in ended]
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
+    if predicate == "dislikes" and rule.standing:
+        claims += [claim(thing, "prefers", ends=True) for thing in things]
     holds = not (rule.ends or rule.off or (near and near.start > statement.said_at))
     if predicate == "lives in" and subject == statement.speaker and holds:
         done = ((f"{MOVED} {thing}", plan) for thing in things for plan in PLANS)
