@@ -167,7 +167,7 @@ OTHER_WORDS = {
     **{name: f"has {name}" for name in ("mother", "father")},
     **dict.fromkeys(("event", "has appointment"), "plans"),  # where one ends is a matter of taste
 }
-OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
+OPPOSITES = {"likes": "dislikes", "dislikes": "likes", "prefers": "dislikes"}
 DESCRIBED = frozenset(("plans", "prefers"))  # predicates whose objects are told in free words
 
 

@@ -19,6 +19,7 @@ _LOOK_AT_CHARS = 2_000
 _ISO = r"(?P<year>(?:19|20)\d\d)-(?P<mon>\d{1,2})-(?P<day>\d{1,2})"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _DAY = timedelta(days=1)
+_LONGEST_MONTH = 31
 _UNITS = ("day", "week", "month", "year")
 _Found = tuple[datetime, datetime, str, bool]
 
@@ -148,6 +149,10 @@ def _meant(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Fou
             return _month(which, parts, today, lean)
         case ["year"]:
             return _one_year(parts["year"], relative=False)
+        case ["day"]:
+            return _day_of_month(parts["day"], today, lean)
+        case ["feast", day, month]:
+            return _date({"day": int(day), "month": int(month)}, today, lean)
     return _date(parts, today, lean)
 
 
@@ -198,6 +203,16 @@ def _date(parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
     this = date(today.year, month, parts["day"])
     passed = this < today or (this == today and lean < 0)
     return _one_day(this.replace(year=today.year + passed - (lean < 0)))
+
+
+def _day_of_month(day: int, today: date, lean: int) -> _Found | None:
+    """ "The 21st": the last one or the next one by `lean`, in a month that has one."""
+    if lean == 0 or not 1 <= day <= _LONGEST_MONTH:
+        return None
+    near = today if lean > 0 else today - _DAY
+    while near.day != day:
+        near += lean * _DAY
+    return _one_day(near)
 
 
 def _one_day(day: date, relative: bool = True) -> _Found:

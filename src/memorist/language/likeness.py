@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
+from memorist.language.dates import find_dates
 from memorist.language.lexicon import codes_of, languages_of, plain
 from memorist.language.patterns import Pattern
 from memorist.language.text import clauses, stems, stop_words
@@ -33,6 +35,7 @@ _DATE = Pattern(
 _THOUSANDS = re.compile(r"(?<=\d)[.,’' \u00a0\u202f](?=\d{3}(?!\d))")
 _LONG_NUMBER = re.compile(r"\d{2,}")  # "2" may have been said as "two"
 _INSIDE = re.compile(r"(?<![.!?:…]\s)(?<!^)\b[^\W\d_]{2,}")  # not what begins a sentence
+_CYRILLIC = "\u0400"
 _ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorter in what follows
 SAME_MATTER = 0.5  # how like each other two clauses on the same matter are at least
 MOVED = "moved"  # what the words for what is done begin with, of who lives in a new place
@@ -181,16 +184,55 @@ def is_same_task(planned: str, done: str) -> bool:
     A verb may be irregular: of "pay the rent" and "paid the rent" the verbs only begin alike. Who
     has moved to a town looks at no more flats there.
     """
-    deed = _task_words(done)
-    if deed & _task_words(MOVED):
+    deed, moved = _task_words(done), _task_words(MOVED)
+    if deed & moved:
         for one in languages_of(planned):
             planned = one.cues["homes"].sub(f" {MOVED} ", plain(planned))
     plan = _task_words(planned)
+    deed = _without_trips(done, deed)
     shared = plan & deed
+    if deed & moved and not plan & moved:
+        return False
     others = {word[0] for word in plan - shared} & {word[0] for word in deed - shared}
     count = len(shared) + bool(others)
     fewest = min(len(plan), len(deed))
     return bool(shared) and count >= max(min(_MIN_WORDS, fewest), SAME_TASK * fewest)
+
+
+def _without_trips(done: str, words: set[str]) -> set[str]:
+    """The words, without those for a journey: "the Lisbon trip" is "flying to Lisbon"."""
+    left = plain(done)
+    for one in languages_of(done):
+        left = one.cues["trips"].sub(" ", left)
+    return _task_words(left) or words
+
+
+def is_put_off(planned: str, told: str, said_at: datetime) -> bool:
+    """Whether what has another date now is what was planned: "vet moved to Friday"."""
+    said = plain(told)
+    for span in reversed(find_dates(told, said_at, 1)):
+        said = f"{said[: span.place[0]]} {said[span.place[1] :]}"
+    for one in languages_of(told):
+        said = one.cues["moves"].sub(" ", said)
+    thing = " ".join(word for word in said.split() if not word[0].isdigit())
+    return bool(_task_words(thing)) and is_same_task(planned, thing)
+
+
+def is_inflected(known: str, named: str, *, partly: bool = False, at_end: bool = False) -> bool:
+    """Whether a thing is named in other forms of its words.
+
+    With `partly` its first words are enough, with `at_end` its last ones.
+    """
+    words, other = (list(stems(text)) for text in (known, named))
+    words = words[: len(other)] if partly else words[-len(other) :] if at_end else words
+    return bool(other) and len(words) == len(other) and all(map(_is_form, words, other))
+
+
+def _is_form(one: str, other: str) -> bool:
+    """Whether two words are one; our stems of Russian words keep some endings of names."""
+    stem = min(len(one), len(other)) - 1
+    is_like = _CYRILLIC < one < _ALPHABETS and stem > 1 and abs(len(one) - len(other)) <= 1
+    return one == other or (is_like and one[:stem] == other[:stem])
 
 
 def is_same_thing(one: str, two: str) -> bool:
@@ -202,7 +244,8 @@ def is_same_thing(one: str, two: str) -> bool:
 
 
 def _task_words(text: str) -> set[str]:
-    return {*stems(text)} - _function_words()
+    words = {*stems(text)} - _function_words()
+    return {word for word in words if word[1:] or not word.isascii() or word.isdigit()}
 
 
 @cache

@@ -1,12 +1,15 @@
 """Who is who: the user and those around them, by their names and before these are known."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 from memorist.language.text import data
 from memorist.records.memories import Fact, plain_text, topic_of
+
+_NAMED = re.compile(r"(?P<role>.+?'s (?P<relation>\w+)) (?P<name>.+)")
 
 
 @cache
@@ -35,6 +38,8 @@ class People:
     """Groups of subjects that mean the same person, each led by the name to show."""
 
     groups: Sequence[Sequence[str]] = ()
+    shared: frozenset[str] = frozenset()  # names that two of them have, in small letters
+    known: Mapping[str, str] = field(default_factory=dict)  # the predicate that tells each name
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> "People":
@@ -44,11 +49,13 @@ class People:
         """
         listed = data("shared", "predicates")["people"]
         names: list[dict[str, str]] = [{} for _ in listed]
+        known: dict[str, str] = {}
         for fact in facts:
             number = naming_topics().get(fact.topic)
             if number is not None and fact.known_to is None and not (number and fact.valid_to):
                 for name in (fact.object, fact.object.split()[0]):
                     names[number].setdefault(plain_text(name), name)
+                    known.setdefault(plain_text(name), fact.predicate)
         shared = Counter(name for each in names for name in each)
         alone = [
             not person.get("several") or len({name.split()[0] for name in each}) < 2
@@ -60,7 +67,22 @@ class People:
         ]
         user, *others = zip(own, (person["called"] for person in listed), strict=True)
         groups = [[*each, *called] for each, called in others if each and called]
-        return cls([[*user[1], *user[0]], *groups])
+        several = frozenset(name for name, count in shared.items() if count > 1)
+        return cls([[*user[1], *user[0]], *groups], several, known)
+
+    def knows_otherwise(self, predicate: str, name: str) -> bool:
+        """Whether a name is known as that of somebody else: a wife is no colleague."""
+        known = self.known.get(plain_text(name), predicate)
+        return names_someone(predicate) and known != predicate
+
+    def told(self, subject: str) -> str:
+        """Whom a subject such as "user's sister Anna" means: Anna, if there is only one."""
+        parts = _NAMED.fullmatch(subject)
+        if not parts or parts["relation"] not in data("en", "rules")["relations"]:
+            return subject
+        own = map(plain_text, self.groups[0]) if self.groups else ()
+        is_clear = plain_text(parts["name"]) not in self.shared.union(own)
+        return parts["name"] if is_clear else parts["role"]
 
     def same(self, subject: str) -> Sequence[str]:
         """The subjects that mean the same person as one, led by the name to show."""

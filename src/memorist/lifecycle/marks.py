@@ -7,6 +7,7 @@ from functools import cache
 
 from memorist.language.lexicon import Language, Rule, plain
 from memorist.language.patterns import Pattern, PatternMatch
+from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued, stop_words
 from memorist.providers.reader import Mark
 from memorist.records.memories import PLANS
@@ -27,6 +28,14 @@ _GROUPS_BY_WORD: Mapping[str, str] = {
     "married": "relation",
 }
 _ANYTHING = Pattern("")
+# What the predicate of a relative's name is, where it is not "has …".
+RELATED: Mapping[str, str] = {
+    **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
+    **dict.fromkeys(("partner", "girlfriend", "boyfriend", "fiancé"), "has partner"),
+    **dict.fromkeys(("son", "daughter", "child"), "has child"),
+    **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
+}
+_COUPLES = frozenset(("married to", "has partner"))
 
 
 class MarkedPart(PatternMatch):
@@ -73,7 +82,9 @@ def sure_marks(
         least = SURER if is_single_valued(mark.predicate) else SURE
         if mark.chance < least or (corrects and not own):
             continue
-        if _is_plausible(text, mark.predicate, language):
+        if _is_plausible(text, mark.predicate, language) and not _is_of_other(
+            sentence[:start], mark.predicate, language
+        ):
             by_word = _GROUPS_BY_WORD.get(mark.predicate.split()[0], "identity")
             group = _GROUPS.get(mark.predicate, by_word)
             rule = Rule(group, _ANYTHING, mark.predicate, text, mark.ends)
@@ -92,6 +103,16 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
     if predicate in PLANS:
         return not _function_words().issuperset(words)
     return predicate != "email" or "@" in thing
+
+
+def _is_of_other(before: str, predicate: str, language: Language) -> bool:
+    """Whether a name is that of another's relative or pet: "…, her dog is called Bruno"."""
+    words = plain(before).lower().rpartition(",")[2].split()
+    relations = [language.relations[word] for word in words if word in language.relations]
+    if not relations or not names_someone(predicate):
+        return False
+    of = RELATED.get(relations[-1], f"has {relations[-1]}")
+    return of != predicate and not {of, predicate} <= _COUPLES
 
 
 @cache

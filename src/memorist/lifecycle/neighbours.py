@@ -66,7 +66,7 @@ def neighbours_of(
         (subject, predicate): None
         for claim in candidate.claims
         if not claim.gone
-        for subject in people.same(claim.subject)
+        for subject in people.same(people.told(claim.subject))
         for predicate in claim.concerns
     }
     facts = [

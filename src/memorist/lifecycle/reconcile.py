@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,11 +16,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
-from memorist.language.dates import find_dates
-from memorist.language.likeness import alike, contains, is_same_task, is_same_thing
-from memorist.language.patterns import Pattern, escape
+from memorist.language.likeness import alike, contains, is_inflected, is_same_task, is_same_thing
+from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
+from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, put_off, redated
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
@@ -53,7 +52,7 @@ ATTEMPTS = 20  # while other processes change the same user's memories
 BACKOFF_SECONDS = 0.01  # longer with each attempt
 NEWER = "something newer was said"
 OFF = "the plan has changed"
-_DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
+_WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
@@ -72,6 +71,12 @@ def reconcile(
     """The changes that a candidate makes among its neighbours."""
     if is_echo(candidate, neighbours, policy):
         return []
+    named = (replace(it, subject=neighbours.people.told(it.subject)) for it in candidate.claims)
+    candidate = replace(candidate, claims=tuple(named))
+    for claim in candidate.claims:
+        if claim.moves:
+            older = put_off(claim, _open(neighbours.facts, candidate), candidate)
+            candidate = redated(candidate, claim, older)
     if candidate.corrects and candidate.instead:
         changes = _corrected(candidate, candidate.instead, neighbours, scope, now)
         if changes or (candidate.kind == "fact" and not candidate.claims):
@@ -114,8 +119,8 @@ def _corrected(
     items.sort(key=lambda item: (item.id in stating, item.created_at), reverse=True)
     for item in items:
         stated = [fact for fact in facts if fact.memory == item.id]
-        right, wrong = _meant(candidate, instead, item, stated)
-        text = _named(wrong).sub(right, item.text) if wrong else item.text
+        right, wrong = meant_by(candidate, instead, item, stated)
+        text = named(wrong).sub(right, item.text) if wrong else item.text
         if text == item.text or not _may_change(candidate, item):
             continue
         told = replace(candidate, sources=tuple(dict.fromkeys((*item.sources, *candidate.sources))))
@@ -123,8 +128,8 @@ def _corrected(
         new = replace(item, id=id_, text=text, sources=told.sources, created_at=told.said_at)
         changes: list[Change] = [Add(new)]
         for fact in stated:
-            thing = _named(wrong).sub(right, fact.object)
-            end = _end_of(thing, fact, candidate)
+            thing = named(wrong).sub(right, fact.object)
+            end = end_of(thing, fact, candidate)
             claim = Claim(
                 subject=fact.subject, predicate=fact.predicate, object=thing, valid_to=end
             )
@@ -139,12 +144,6 @@ def _corrected(
     return _correct(meant, _fact(claim, candidate, scope, now, None))
 
 
-def _end_of(thing: str, fact: Fact, candidate: Candidate) -> datetime | None:
-    """When a fact that had an end is over, once its object is corrected: a plan after its day."""
-    days = find_dates(thing, candidate.said_at, 1) if fact.valid_to else []
-    return max((it.end for it in days if it.end > candidate.said_at), default=fact.valid_to)
-
-
 def _wrong(candidate: Candidate, facts: Sequence[Fact], now: datetime) -> list[Change]:
     """Retractions of facts on a claim's topic whose object a correction names as wrong."""
     _, wrong = candidate.instead if candidate.corrects and candidate.instead else ("", "")
@@ -156,33 +155,13 @@ def _wrong(candidate: Candidate, facts: Sequence[Fact], now: datetime) -> list[C
     ]
 
 
+def _open(facts: Sequence[Fact], candidate: Candidate) -> list[Fact]:
+    return [fact for fact in facts if _is_open(fact, candidate)]
+
+
 def _is_open(fact: Fact, candidate: Candidate) -> bool:
     goes_on = fact.valid_to is None or fact.valid_to > candidate.said_at
     return fact.known_to is None and goes_on and _may_change(candidate, fact)
-
-
-def _named(thing: str) -> Pattern:
-    """A thing in a text, as a whole word."""
-    return Pattern(rf"(?:^|\W)(?P<span>{escape(thing)})(?:\W|$)", ignore_case=True)
-
-
-def _meant(
-    candidate: Candidate, instead: tuple[str, str], item: MemoryItem, stated: Sequence[Fact]
-) -> tuple[str, str]:
-    """What is right and what is wrong in a memory; a correction may name only what is right."""
-    right, wrong = instead
-    right = next((one.object for one in candidate.claims if right.endswith(one.object)), right)
-    if wrong:
-        return right, wrong
-    spans = find_dates(item.text, item.created_at, 1)
-    named = item.text[slice(*spans[0].place)] if spans else ""
-    if day := _DAY.fullmatch(right):
-        number = _DAY.search(named)
-        return (right if number and number[2] else day[1]), number[0] if number else ""
-    if find_dates(right, candidate.said_at, 1):
-        return right, named
-    single = [fact.object for fact in stated if is_single_valued(fact.predicate)]
-    return right, single[0] if len(single) == 1 else ""
 
 
 def is_echo(candidate: Candidate, neighbours: Neighbours, policy: Policy = DEFAULT_POLICY) -> bool:
@@ -264,7 +243,12 @@ def _claims(
             changes = _gone(claim, facts, candidate)
             facts = after(facts, changes)
             yield from changes
-        if claim.off or claim.gone:
+        if claim.off or claim.gone or is_mistaken(claim, candidate, neighbours.people):
+            continue
+        if claim.moves and (older := put_off(claim, _open(facts, candidate), candidate)):
+            changes = _moved(older, _fact(claim, candidate, scope, now, memory), candidate)
+            facts = after(facts, changes)
+            yield from changes
             continue
         subjects = neighbours.people.same(claim.subject)
         topics = {topic_of(subject, each) for subject in subjects for each in claim.concerns}
@@ -297,7 +281,8 @@ def resolve_claim(
     if claim.ends:
         if claim.predicate in PLANS:  # what a message tells as done is not what it plans
             same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
-        return _ended(same, since, candidate) or (_past(new, since, rivals) if replaces else [])
+        is_named = replaces and claim.object != ANY
+        return _ended(same, since, candidate) or (_past(new, since, rivals) if is_named else [])
     is_past = new.valid_to is not None and new.valid_to <= said
     moments = {since} if is_past else {since, max(since, said)}
     known = next((fact for fact in same if all(map(fact.holds, moments))), None)
@@ -340,6 +325,11 @@ def _is_meant(claim: Claim, fact: Fact) -> bool:
     """Whether a claim is about a fact's object; a plan is done or cancelled in other words."""
     if claim.ends and claim.predicate in PLANS:
         return is_same_task(fact.object, claim.object)
+    if claim.ends and claim.predicate == "prefers":  # "answers in bullet points"
+        return is_inflected(fact.object, claim.object, at_end=True)
+    if claim.ends:  # "my notice at Southmead" is one at "Southmead hospital"
+        partly = is_single_valued(claim.predicate)
+        return claim.object == ANY or is_inflected(fact.object, claim.object, partly=partly)
     return fact.is_about(claim.object)
 
 
@@ -400,14 +390,22 @@ def _is_off(claim: Claim, fact: Fact) -> bool:
     return is_same_task(fact.object, claim.object)
 
 
+def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Change]:
+    """The changes where a plan has another date now."""
+    at, first = candidate.said_at, older[0]
+    ended = [Expire(id=fact.id, at=at, reason=NEWER) for fact in older[1:]]
+    return [Supersede(old_id=first.id, record=new, at=at, reason=NEWER), *ended]
+
+
 def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Change]:
     """The end of what is known of a thing that is gone, if that is one fact."""
     named = plain_text(claim.object).split()
     meant = [
         fact
         for fact in facts
-        if fact.predicate not in PLANS
+        if fact.predicate not in (*PLANS, *_WITHOUT)
         and not names_someone(fact.predicate)
+        and {*fact.sources}.isdisjoint(candidate.sources)
         and fact.holds(candidate.said_at)
         and {*named} <= {*plain_text(fact.object).split()}
     ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -22,11 +22,13 @@ from memorist.language.lexicon import (
 )
 from memorist.language.likeness import MOVED, names_in
 from memorist.language.patterns import Pattern
+from memorist.language.people import names_someone
 from memorist.language.pronouns import named
-from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
+from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
+from memorist.lifecycle.claims import claims_told
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import ALWAYS, NOTHING, sure_marks, without_rivals
+from memorist.lifecycle.marks import ALWAYS, NOTHING, RELATED, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
@@ -69,13 +71,9 @@ _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
+_POSTS = frozenset(("works at", "works as", "studies at"))
+_NAMED = re.compile(r",? (?P<name>[^\W\d_a-zß-ÿа-яё][\w-]*)")
 _BEGINNING = 20  # characters by which a sentence is found again
-_RELATED = {
-    **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
-    **dict.fromkeys(("partner", "girlfriend", "boyfriend", "fiancé"), "has partner"),
-    **dict.fromkeys(("son", "daughter", "child"), "has child"),
-    **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
-}
 
 
 def extract(
@@ -213,7 +211,9 @@ def _read(
     standing = [rule for rule in rules if of_user and rule.standing]
     matches = _search(clauses.text, language, standing)
     clauses.blank_questions(language.cues["asks"])
+    before = clauses.text
     clauses.blank(language.cues["hedges"], rest=not of_user, begun=True)
+    marked = [it for it in marked if not _is_hedged(it, before, clauses.text)]
     clauses.blank(language.cues["passing"])
     if not of_user:  # general knowledge is not what happened here
         clauses.blank(language.cues["generic"], rest=True)
@@ -224,6 +224,16 @@ def _read(
     for joint in list(_joints(clauses, language, matches)):
         clauses.split(*joint)
     return Sentence(sentence, clauses, matches, reading) if matches else None
+
+
+def _is_hedged(mark: RuleMatch, before: str, after: str) -> bool:
+    """Whether a clause that a hedge has hidden is where a mark lies: "I almost bought a van".
+
+    Whoever is named there has that name all the same, and what is over is over.
+    """
+    if mark.rule.ends or names_someone(str(mark.rule.predicate)):
+        return False
+    return after[mark.parts.start()] == HIDDEN != before[mark.parts.start()]
 
 
 def _joints(
@@ -287,8 +297,11 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     text = "" if group in _NO_MEMORIES else sentence.text[first:last].strip(STATEMENT_EDGES)
     named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
-    believed = (it for match in meaningful for it in _believed(match, statement, reading))
-    claims = _each_once(believed, statement.said_at)
+    told, figures = list[Claim](), list[Claim]()
+    for match in meaningful:
+        of = figures if match.rule.group == "figure" else told
+        of += _believed(match, statement, reading)
+    claims = claims_told(told, figures, speaker, message.created_at)
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
@@ -309,16 +322,6 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     )
 
 
-def _each_once(claims: Iterable[Claim], said_at: datetime) -> list[Claim]:
-    """The claims; of those that differ in when they began alone, the one that names a date."""
-    once: dict[Claim, Claim] = {}
-    for claim in claims:
-        known = once.setdefault(replace(claim, valid_from=None), claim)
-        if known.valid_from == said_at:
-            once[replace(claim, valid_from=None)] = claim
-    return list(once.values())
-
-
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     """The matches; where a rule and the reader differ on one thing, the reader's.
 
@@ -328,10 +331,21 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     by_rules = [match for match in matches if not match.is_marked]
     told = [(match, claims_of(match, statement)) for match in by_rules]
     done = [match.parts.span() for match in by_rules if match.rule.group == "done"]
+    left = [match.parts.span("object") for match in by_rules if match.rule.predicate == "avoids"]
+    unwanted = [
+        match.parts.span("object")
+        for match in by_rules
+        if match.rule.predicate == "dislikes" and match.rule.standing
+    ]
     dropped = list[RuleMatch]()
     for mark in matches:
+        start, end = mark.parts.span()
+        if mark.rule.predicate in PLANS and not mark.rule.ends:  # "I'm off sugar until June"
+            dropped += [mark for first, last in left if start <= first and last <= end]
         if not mark.is_marked:
             continue
+        if mark.rule.predicate == "prefers":  # "no more bullet points" prefers none
+            dropped += [mark for first, last in unwanted if start < first and last <= end]
         predicate, thing = str(mark.rule.predicate), plain(str(mark.rule.object)).lower()
         alike = PLANS if predicate in PLANS else (predicate,)
         rivals = [
@@ -376,6 +390,8 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
     """
     if not match.parts.groupdict().get("object") or mark.rule.predicate == match.rule.predicate:
         return False
+    if match.rule.group == "done" and match.rule.predicate not in PLANS:
+        return False  # "back to coffee" may tell a liking, too
     first, last = match.parts.span("object")
     start, end = mark.parts.span()
     if match.rule.predicate in PLANS:
@@ -406,13 +422,20 @@ def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) ->
         return {
             it.object
             for it in own
-            if reading.doubts(it.object, "" if it.predicate in PLANS else it.predicate, least)
+            if all(reading.doubts(it.object, kind, least) for kind in _read_as(it.predicate))
         }
 
     dropped = doubted(LEAST)
     if len(dropped) < len({it.object for it in own}):
         dropped = doubted(LEAST_IN_LIST)
     return [it for it in claims if it.object not in dropped]
+
+
+def _read_as(predicate: str) -> tuple[str, ...]:
+    """What the reader may take a claim for: "no bullet points" is a preference, or a dislike."""
+    if predicate in PLANS:
+        return ("",)
+    return (predicate, "prefers") if predicate == "dislikes" else (predicate,)
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
@@ -454,14 +477,18 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
         return []
+    if rule.predicate in _POSTS and not rule.ends and statement.is_sought(match):
+        return []
     is_figure = rule.group == "figure" and not rule.beside
+    of_other = rule.ends and rule.group == "relation"  # whose past nobody needs
     subject, predicate = _topic(match, statement)
     until = None if rule.ends else statement.end_of(match)
     is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
-    planned = statement.end_of_plan(match) if predicate in PLANS and not rule.ends else None
+    is_plan = predicate in PLANS and not rule.ends
+    planned = statement.end_of_plan(match) if is_plan else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
@@ -471,11 +498,12 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             object=thing,
             valid_from=near.start if near and predicate not in _DATES else statement.said_at,
             valid_to=until.end if until and is_over else planned,
-            single=is_figure or is_single_valued(predicate),
+            single=is_figure or (is_single_valued(predicate) and not of_other),
             ends=ends or rule.off,
             off=rule.off,
             gone=rule.gone,
             within=is_within,
+            moves=is_plan and statement.is_moved(match),
         )
 
     unless = rule.unless
@@ -493,6 +521,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     claims = [claim(thing, predicate) for thing in things for predicate in ended]
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
+    if predicate == "dislikes" and rule.standing:
+        claims += [claim(thing, "prefers", ends=True) for thing in things]
     holds = not (rule.ends or rule.off or (near and near.start > statement.said_at))
     if predicate == "lives in" and subject == statement.speaker and holds:
         done = ((f"{MOVED} {thing}", plan) for thing in things for plan in PLANS)
@@ -527,9 +557,11 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
         predicate = predicate.replace("{topic}", named)
     relation = language.relations.get((parts.get("relation") or "").lower())
     if predicate == "related":  # "my wife is Anna" tells of the speaker, not of the wife
-        return statement.speaker, _RELATED.get(str(relation), f"has {relation}")
+        return statement.speaker, RELATED.get(str(relation), f"has {relation}")
     if relation:
-        return f"{statement.speaker}'s {relation}", predicate
+        name = _NAMED.match(statement.text, match.parts.end("relation"))
+        called = f" {name['name']}" if name else ""  # or another word with a capital
+        return f"{statement.speaker}'s {relation}{called}", predicate
     return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
 
 
@@ -537,14 +569,17 @@ def _objects(
     match: RuleMatch, statement: Statement, predicate: str, spans: list[DateSpan]
 ) -> list[str]:
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
-    if match.rule.object:
+    is_plan = predicate in PLANS
+    if match.rule.object and not (is_plan and statement.needs_clause(match)):
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
-    if predicate in PLANS and "object" not in match.parts.groupdict():
+    if is_plan and (match.is_marked or "object" not in match.parts.groupdict()):
         first, last = statement.clause_of(match)
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
         last = match.parts.end() + after.start() if after else last
+        if statement.says_only_dates(first, last, match):
+            return []
         thing = statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")
         join = match.language.joins.match(f" {plain(thing)}")  # "and the wedding is on 3 May"
         return [thing[join.end() - 1 :] if join else thing]

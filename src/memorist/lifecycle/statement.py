@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
-from memorist.language.lexicon import Language, Rule, plain
+from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import MarkedPart
@@ -17,6 +18,7 @@ STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
 _DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
 _DONE_TOO = OWN | {"decision", "project", "event"}
+_WORD = re.compile(r"\w+")
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place
 _MENTION_CHARS = 8  # around those named: "my Anna"
 _LEAD_CHARS = 12  # before a date: "from", "as of"
@@ -184,22 +186,50 @@ class Statement(NamedTuple):
         """Where the clause of a match begins and ends; a match begins at the edge of a word."""
         start, end = match.parts.span()
         first, last = self.clauses.around(min(start + 1, end - 1), end)
-        spans = [it.place for it in self.dates(match.rule.group) if first <= it.place[0] < last]
-        if spans and not any(map(str.isalnum, self.text[first : spans[0][0]])):
-            rest = self.text[spans[-1][1] : last]
-            if not any(map(str.isalnum, rest)):  # a date alone is that of the clause before
-                first = self.clauses.around(max(first - 1, 0), end)[0]
+        if first and self.says_only_dates(first, last, match):
+            first = self.clauses.around(max(first - 1, 0), end)[0]  # they are that clause's
         return first, last
+
+    def needs_clause(self, match: RuleMatch) -> bool:
+        """Whether a plan is told by its clause alone: a mere date, or what another one plans."""
+        start, end = match.parts.span()
+        if not match.is_marked or match.rule.ends:
+            return False
+        before = plain(self.text[self.clauses.around(start, end)[0] : start]).rstrip()
+        is_of_other = before and match.language.cues["subjects"].search(before)
+        return bool(is_of_other) or self.says_only_dates(start, end, match)
+
+    def says_only_dates(self, first: int, last: int, match: RuleMatch) -> bool:
+        """Whether all that a stretch of text says is dates, or that something is moved to them."""
+        spans = [it.place for it in self.dates(match.rule.group)]
+        spans = [span for span in spans if span[0] < last and first < span[1]]
+        if not spans:
+            return False
+        around = f"{self.text[first : spans[0][0]]} {self.text[spans[-1][1] : last]}"
+        around = match.language.cues["moves"].sub(" ", plain(around))
+        return match.language.common.issuperset(_WORD.findall(around.lower()))
+
+    def is_moved(self, match: RuleMatch) -> bool:
+        """Whether a plan is said to have another date now, one that is ahead."""
+        first, last = self.clause_of(match)
+        days = (it for it in self.dates(match.rule.group) if first <= it.place[0] < last)
+        ahead = any(day.end > self.said_at for day in days)
+        told = self.clauses.text[first:last]
+        return ahead and any(one.cues["moves"].search(told) for one in languages_of(self.text))
 
     def end_of_plan(self, match: RuleMatch) -> datetime | None:
         """When the last day ahead that a plan names is over; a task that is due by then goes on."""
         first, last = self.clause_of(match)
         days = [it for it in self.dates(match.rule.group) if first <= it.place[0] < last]
+        if match.rule.standing:  # a request, which is hidden by now
+            days = find_dates(self.text[match.parts.start() : match.parts.end()], self.said_at, 1)
         spans = ((max(first, it.place[0] - _DUE_CHARS), it.place[1] + 2) for it in days)
         led = (self.clauses.text[start:end] for start, end in spans)
         if any(map(match.language.cues["due"].search, led)):
             return None
-        return max((it.end for it in days if it.end > self.said_at), default=None)
+        ends = [it.end for it in days if it.end > self.said_at]
+        brief = match.language.cues["brief"].search(self.clauses.text[first:last])
+        return max(ends) if ends else self.said_at + _STAY if brief else None
 
     def end_of(self, match: RuleMatch) -> DateSpan | None:
         """The date ahead until which a claim holds, if its clause names one: "until June"."""
@@ -217,6 +247,14 @@ class Statement(NamedTuple):
         cues, (first, last) = match.language.cues, self.clauses.around(*match.parts.span())
         moved = self.moved or cues["settles"].search(self.clauses.text)
         return not moved and bool(cues["dwellings"].search(self.clauses.text[first:last]))
+
+    def is_sought(self, match: RuleMatch) -> bool:
+        """Whether a post is one that the speaker asks for: "I applied for a job at Siemens"."""
+        named = "object" if match.parts.groupdict().get("object") else 0
+        first, _ = self.clauses.around(*match.parts.span(named))
+        said = self.clauses.text[first : match.parts.end(named)]
+        sought = match.language.cues["seeks"].search(said)
+        return bool(sought) and not match.language.joins.search(said[sought.end() :])
 
     def lasts(self, match: RuleMatch) -> bool:
         """Whether what is planned until a date is so all the time, and not to be done by then."""

@@ -154,7 +154,8 @@ class Claim:
     `single` if one object holds at a time (a home), not several (a liking); None leaves that to
     the predicate. `ends` if the message says that it holds no longer, `off` that what was planned
     will not be: the object is then words of the plan, or `ANY`. `gone` if it ends whatever is known
-    of a thing of that name. `within` if it may be a part of what was named shortly before.
+    of a thing of that name. `within` if it may be a part of what was named shortly before. `moves`
+    if it is the new date of something that is planned.
     """
 
     subject: str
@@ -167,10 +168,13 @@ class Claim:
     off: bool = False
     gone: bool = False
     within: bool = False
+    moves: bool = False
 
     @property
     def concerns(self) -> tuple[str, ...]:
         """The predicates of facts that it may end or replace: what is done has no deadline."""
+        if self.moves:
+            return PLANS
         is_done = self.ends and self.predicate == PLANS[0]
         return (self.predicate, "deadline") if is_done else (self.predicate,)
 

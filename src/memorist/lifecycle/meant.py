@@ -1,0 +1,91 @@
+"""What a correction corrects, which plan has another date now, and who a name is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memorist.language.dates import find_dates
+from memorist.language.lexicon import languages_of
+from memorist.language.likeness import is_put_off
+from memorist.language.patterns import Pattern, escape
+from memorist.language.people import People, names_someone
+from memorist.language.text import is_single_valued
+from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem, plain_text
+
+_DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
+_FIGURE = re.compile(r"\w*\d+(?:[.:]\d+)*\w*")
+_DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
+
+
+def meant_by(
+    candidate: Candidate, instead: tuple[str, str], item: MemoryItem, stated: Sequence[Fact]
+) -> tuple[str, str]:
+    """What is right and what is wrong in a memory; a correction may name only what is right."""
+    right, wrong = instead
+    right = next((one.object for one in candidate.claims if right.endswith(one.object)), right)
+    if wrong:
+        return right, wrong
+    spans = find_dates(item.text, item.created_at, 1)
+    told = item.text[slice(*spans[0].place)] if spans else ""
+    if day := _DAY.fullmatch(right) if told else None:
+        number = _DAY.search(told)
+        return (right if number and number[2] else day[1]), number[0] if number else ""
+    figures = _FIGURE.findall(item.text)
+    if right.isdecimal() and len(figures) == 1:  # "at 3pm", "make that 4"
+        return re.sub(r"\d+", right, figures[0], count=1), figures[0]
+    if find_dates(right, candidate.said_at, 1):
+        return right, told
+    single = [fact.object for fact in stated if is_single_valued(fact.predicate)]
+    single = single or [fact.object for fact in stated if names_someone(fact.predicate)]
+    return right, single[0] if len(single) == 1 else ""
+
+
+def named(thing: str) -> Pattern:
+    """A thing in a text, as a whole word."""
+    return Pattern(rf"(?:^|\W)(?P<span>{escape(thing)})(?:\W|$)", ignore_case=True)
+
+
+def end_of(thing: str, fact: Fact, candidate: Candidate) -> datetime | None:
+    """When a fact that had an end is over, once its object is corrected: a plan after its day."""
+    days = find_dates(thing, candidate.said_at, 1) if fact.valid_to else []
+    return max((it.end for it in days if it.end > candidate.said_at), default=fact.valid_to)
+
+
+def put_off(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Fact]:
+    """The open plan that a claim is the new date of: of several, the last that was told."""
+    meant = [
+        fact
+        for fact in facts
+        if fact.predicate in PLANS
+        and (fact.said_at or FIRST) <= candidate.said_at
+        and {*fact.sources}.isdisjoint(candidate.sources)
+        and is_put_off(fact.object, claim.object, candidate.said_at)
+    ]
+    last = max(meant, key=lambda fact: fact.said_at or FIRST, default=None)
+    return [fact for fact in meant if last and fact.sources == last.sources]
+
+
+def redated(candidate: Candidate, claim: Claim, older: Sequence[Fact]) -> Candidate:
+    """The candidate; "moved to the 10th" is the 10th of the month that the plan was for."""
+    end = max((fact.valid_to for fact in older if fact.valid_to), default=None)
+    day = next(iter(find_dates(claim.object, candidate.said_at, 1)), None)
+    if end is None or day is None or not _DAY_ALONE.search(claim.object[slice(*day.place)]):
+        return candidate
+    month = max((end - timedelta(days=1)).replace(day=1), candidate.said_at)
+    right = next(iter(find_dates(claim.object, month, 1)))
+    dated = replace(claim, valid_to=right.end)
+    claims = tuple(dated if it is claim else it for it in candidate.claims)
+    text = candidate.text.replace(day.text, right.text)
+    kind = "episode" if candidate.kind == "working" else candidate.kind
+    return replace(candidate, claims=claims, text=text, kind=kind, expires_at=None)
+
+
+def is_mistaken(claim: Claim, candidate: Candidate, people: People) -> bool:
+    """Whether a known person is taken for another, though no word says so: a wife for a friend."""
+    if claim.ends or not people.knows_otherwise(claim.predicate, claim.object):
+        return False
+    words = plain_text(candidate.text).split()
+    return not any(word in one.relations for one in languages_of(candidate.text) for word in words)
