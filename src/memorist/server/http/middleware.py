@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
@@ -160,8 +159,8 @@ class TrustedHosts(CheckMiddleware):
             self._names.add(match[1])
 
     async def check(self, scope: Scope) -> None:
-        hosts = Headers(scope=scope).getlist("host")
-        match = HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
+        hosts = header_values(scope, b"host")
+        match = HOST.fullmatch(hosts[0].decode("latin-1").lower()) if len(hosts) == 1 else None
         if match is None or match[1] not in self._names:
             text = "this server does not answer to this host name; start it with --allow-host"
             raise HttpError(421, "wrong_host", text)
@@ -180,7 +179,7 @@ class TrustedOrigins(CheckMiddleware):
     async def check(self, scope: Scope) -> None:
         if sent := header_values(scope, b"origin"):
             origin = sent[0].decode("latin-1").lower() if len(sent) == 1 else ""
-            host = Headers(scope=scope).get("host", "").lower()
+            host = b"".join(header_values(scope, b"host")[:1]).decode("latin-1").lower()
             trusted = origin in (f"http://{host}", f"https://{host}", *self._origins)
             if not trusted and not LOOPBACK_PAGE.fullmatch(origin):
                 raise ForbiddenError(

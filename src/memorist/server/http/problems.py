@@ -27,6 +27,7 @@ FRAMEWORK_ERRORS = {
     408: ("too_slow", "the body came too slowly"),
     413: ("too_large", "the body is too large"),
 }
+HEADERS = "memorist.headers"  # where a scope has them by name
 log = logging.getLogger("memorist.server")
 
 
@@ -41,7 +42,12 @@ class HttpError(MemoristError):
 
 def header_values(scope: Scope, name: bytes) -> list[bytes]:
     """Every value of a header, in order; its name in lower case."""
-    return [value for key, value in scope["headers"] if key.lower() == name]
+    by_name: dict[bytes, list[bytes]] | None = scope.get(HEADERS)
+    if by_name is None:  # once in a request: a dozen are looked up
+        by_name = scope[HEADERS] = {}
+        for key, value in scope["headers"]:
+            by_name.setdefault(key.lower(), []).append(value)
+    return by_name.get(name, [])
 
 
 def request_id_of(scope: Mapping[str, Any]) -> str:
