@@ -163,7 +163,7 @@ def test_without_a_model_one_sees_what_it_would_get(fresh: Served, open_page: Op
     expect(asked.get_by_role("region", name="What was recalled")).to_contain_text("quoted")
     page.reload()
     line = asked.locator("summary", has_text="tokens")
-    expect(line).to_contain_text("Nobody answers")
+    expect(line).to_contain_text("No answer")
     line.click()
     item = asked.get_by_role("region", name="What was recalled").get_by_role("link").first
     item.click()

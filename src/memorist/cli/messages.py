@@ -113,7 +113,7 @@ def _explain(result: Recall) -> None:
         details = f"  {_speaker(hit)}, {', '.join(said)}"
         score = (f"{rank}. {hit.score:.3f}", "bold")
         console.print(Text.assemble(score, safe_text(details, "dim")))
-        console.print(Padding(safe_text(hit.text), (0, 0, 0, 3)))
+        console.print(Padding(safe_text(hit.text), (0, 0, 0, 3), expand=False))
         console.print(_parts_table(hit))
     times = " · ".join(f"{name} {took:.1f} ms" for name, took in result.timings_ms.items())
     console.print(Text(times, style="dim"))

@@ -171,7 +171,7 @@ function Seen({ turn, question }) {
     onToggle=${(event) => setOpen(event.target.open)}
   >
     <summary>
-      ${question && "Nobody answers; a model would get "}${receiptLine(turn.receipt)}
+      ${question && "No answer: a model would be sent "}${receiptLine(turn.receipt)}
     </summary>
     ${
       open &&
