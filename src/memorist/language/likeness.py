@@ -230,9 +230,9 @@ def is_inflected(known: str, named: str, *, partly: bool = False, at_end: bool =
 
 def _is_form(one: str, other: str) -> bool:
     """Whether two words are one; our stems of Russian words keep some endings of names."""
-    stem = min(len(one), len(other)) - 1
-    is_like = _CYRILLIC < one < _ALPHABETS and stem > 1 and abs(len(one) - len(other)) <= 1
-    return one == other or (is_like and one[:stem] == other[:stem])
+    short, long = sorted((one, other), key=len)
+    is_longer = _CYRILLIC < short < _ALPHABETS and len(long) - len(short) == 1
+    return one == other or (is_longer and long.startswith(short))
 
 
 def is_same_thing(one: str, two: str) -> bool:
