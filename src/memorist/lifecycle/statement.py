@@ -254,7 +254,7 @@ class Statement(NamedTuple):
         first, _ = self.clauses.around(*match.parts.span(named))
         said = self.clauses.text[first : match.parts.end(named)]
         sought = match.language.cues["seeks"].search(said)
-        return bool(sought) and not match.language.joins.search(said[sought.end() :])
+        return sought is not None and not match.language.joins.search(said[sought.end() :])
 
     def lasts(self, match: RuleMatch) -> bool:
         """Whether what is planned until a date is so all the time, and not to be done by then."""
