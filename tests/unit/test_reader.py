@@ -66,6 +66,10 @@ def test_what_almost_was_and_what_is_only_offered_is_no_fact() -> None:
     assert ("works at", "Meta") not in claimed("I've been offered a job at Meta, not decided yet")
 
 
+def test_a_sentence_about_somebody_goes_on_about_them() -> None:
+    assert ("works at", "Apple") not in claimed("Declan's back at work, at Apple in Hollyhill")
+
+
 def test_the_dog_of_a_sister_is_no_sister() -> None:
     told = "meine Schwester wohnt in Leipzig, ihr Hund heißt Bruno"
     assert claimed(told) == {("lives in", "Leipzig")}

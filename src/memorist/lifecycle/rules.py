@@ -477,6 +477,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     of_other = rule.ends and subject != statement.speaker  # whose past nobody needs
     until = None if rule.ends else statement.end_of(match)
     is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
+    is_over = is_over and not names_someone(predicate)  # a brother stays one
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
