@@ -35,6 +35,9 @@ SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
         ("I moved last year in June", "June 2025"),
         ("I will marry next year in May", "May 2027"),
         ("去年六月", "June 2025"),
+        ("I've been here since October", "October 2026"),
+        ("it is moved to Friday", "20 November 2026"),
+        ("je suis végétarienne depuis janvier", "January 2026"),
     ],
 )
 def test_a_date_is_resolved(said: str, meant: str) -> None:
@@ -53,6 +56,14 @@ def test_a_date_is_resolved(said: str, meant: str) -> None:
         ("en junio", "June 2026", "June 2027"),
         ("в июне", "June 2026", "June 2027"),
         ("6月", "June 2026", "June 2027"),
+        ("it is on the 10th now", "10 November 2026", "10 December 2026"),
+        ("jetzt am 20.", "20 October 2026", "20 November 2026"),
+        ("me la han cambiado al 22", "22 October 2026", "22 November 2026"),
+        ("décalé au 10", "10 November 2026", "10 December 2026"),
+        ("перенесли на 15-е", "15 October 2026", "15 November 2026"),
+        ("改到20号了", "20 October 2026", "20 November 2026"),
+        ("on the 31st", "31 October 2026", "31 December 2026"),
+        ("here until christmas", "25 December 2025", "25 December 2026"),
     ],
 )
 def test_a_date_without_a_year_leans_as_its_sentence_does(
@@ -72,7 +83,18 @@ def test_a_span_ends_where_the_next_one_begins() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["I may go", "version 2.0.2019", "every Monday", "she wants it a week earlier", ""]
+    "said",
+    [
+        "I may go",
+        "version 2.0.2019",
+        "every Monday",
+        "she wants it a week earlier",
+        "on the 3rd floor",
+        "den 2. Platz",
+        "坐3号线",
+        "from Monday to Friday",
+        "",
+    ],
 )
 def test_what_names_no_date_is_left_alone(said: str) -> None:
     assert find_dates(said, SUNDAY, lean=1) == []

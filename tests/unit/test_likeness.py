@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from memorist.language.likeness import alike, contains
+from memorist.language.likeness import alike, contains, is_inflected, is_put_off, is_same_task
 
+SAID_AT = datetime(2026, 6, 1, 9, tzinfo=UTC)
 DUPLICATE = 0.8
 
 
@@ -54,3 +57,41 @@ def test_an_echo_is_contained_in_what_was_known() -> None:
     assert contains("So you like coffee, in Berlin?", known) == 1
     assert contains("I bought a violin", known) == 0
     assert contains("", known) == 0
+
+
+@pytest.mark.parametrize(
+    ("planned", "done", "same"),
+    [
+        ("flying to Lisbon in July", "Lisbon trip", True),
+        ("my flight to Oslo is on 20 March", "moved Oslo", False),
+        ("looking at flats in Oslo", "moved Oslo", True),
+        ("в августе едем в Грузию", "поездка в Грузию", True),
+    ],
+)
+def test_a_journey_is_told_by_its_place_and_a_flight_there_is_no_move(
+    planned: str, done: str, same: bool
+) -> None:
+    assert is_same_task(planned, done) is same
+
+
+@pytest.mark.parametrize(
+    ("planned", "told", "same"),
+    [
+        ("Dentist on 3 December", "the dentist is now on the 10th", True),
+        ("knee surgery is on 12 October", "they've brought the surgery forward to 28 June", True),
+        ("B1 exam is 28 june", "B1 exam pushed to 5 july", True),
+        ("driving exam is 4 july", "B1 exam pushed to 5 july", False),
+        ("die Prüfung ist am 14. Juni", "die Prüfung ist auf den 28. verschoben worden", True),
+        ("牙医在3月12日", "牙医改到3月15日了", True),
+    ],
+)
+def test_what_has_another_day_is_known_by_what_it_is(planned: str, told: str, same: bool) -> None:
+    assert is_put_off(planned, told, SAID_AT) is same
+
+
+def test_a_thing_is_named_in_other_forms_or_in_part() -> None:
+    assert is_inflected("Алина", "Алиной")
+    assert not is_inflected("Алина", "Алисой")
+    assert not is_inflected("Southmead hospital", "Southmead")
+    assert is_inflected("Southmead hospital", "Southmead", partly=True)
+    assert is_inflected("answers in bullet points", "bullet points", at_end=True)

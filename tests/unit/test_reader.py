@@ -53,6 +53,28 @@ def test_what_no_rule_reads_is_marked(text: str, claims: set[tuple[str, str]]) -
     assert claims <= claimed(text)
 
 
+def test_a_plan_of_others_is_told_with_them_and_each_plan_once() -> None:
+    assert claimed("Jana and Karel are moving to Prague in August") == {
+        ("plans", "Jana and Karel are moving to Prague in August")
+    }
+    assert claimed("Dentist on 3 December") == {("has appointment", "Dentist on 3 December")}
+    assert claimed("my phone number is 0171 5550182") == {("phone", "0171 5550182")}
+
+
+def test_what_almost_was_and_what_is_only_offered_is_no_fact() -> None:
+    assert claimed("I almost bought a motorbike yesterday") == set()
+    assert ("works at", "Meta") not in claimed("I've been offered a job at Meta, not decided yet")
+
+
+def test_a_sentence_about_somebody_goes_on_about_them() -> None:
+    assert ("works at", "Apple") not in claimed("Declan's back at work, at Apple in Hollyhill")
+
+
+def test_the_dog_of_a_sister_is_no_sister() -> None:
+    told = "meine Schwester wohnt in Leipzig, ihr Hund heißt Bruno"
+    assert claimed(told) == {("lives in", "Leipzig")}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -353,6 +353,10 @@ def test_claims_are_found_in_the_words_people_use(text: str, predicate: str, thi
         "I dreamt I was a pilot and we had a goat called Susan",
         "please don't call me Rosalind",
         "no worries for me",
+        "not that I'm allergic to cats, I just don't mind",
+        "I applied for a job at Siemens",
+        "hab mich bei Sartorius auf eine Stelle beworben",
+        "he postulado a un trabajo en Iberdrola",
     ],
 )
 def test_jokes_dreams_and_others_make_no_claims(text: str) -> None:

@@ -153,6 +153,8 @@ def _meant(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Fou
             return _day_of_month(parts["day"], today, lean)
         case ["feast", day, month]:
             return _date({"day": int(day), "month": int(month)}, today, lean)
+        case _:
+            pass
     return _date(parts, today, lean)
 
 

@@ -209,13 +209,18 @@ def _without_trips(done: str, words: set[str]) -> set[str]:
 
 def is_put_off(planned: str, told: str, said_at: datetime) -> bool:
     """Whether what has another date now is what was planned: "vet moved to Friday"."""
-    said = plain(told)
-    for span in reversed(find_dates(told, said_at, 1)):
+    thing, known = (_without_dates(text, said_at) for text in (told, planned))
+    return bool(_task_words(thing)) and is_same_task(known or planned, thing)
+
+
+def _without_dates(text: str, said_at: datetime) -> str:
+    """What a plan is, without its day and without that this is another one now."""
+    said = plain(text)
+    for span in reversed(find_dates(text, said_at, 1)):
         said = f"{said[: span.place[0]]} {said[span.place[1] :]}"
-    for one in languages_of(told):
+    for one in languages_of(text):
         said = one.cues["moves"].sub(" ", said)
-    thing = " ".join(word for word in said.split() if not word[0].isdigit())
-    return bool(_task_words(thing)) and is_same_task(planned, thing)
+    return " ".join(word for word in said.split() if not word[0].isdigit())
 
 
 def is_inflected(known: str, named: str, *, partly: bool = False, at_end: bool = False) -> bool:
@@ -230,9 +235,9 @@ def is_inflected(known: str, named: str, *, partly: bool = False, at_end: bool =
 
 def _is_form(one: str, other: str) -> bool:
     """Whether two words are one; our stems of Russian words keep some endings of names."""
-    stem = min(len(one), len(other)) - 1
-    is_like = _CYRILLIC < one < _ALPHABETS and stem > 1 and abs(len(one) - len(other)) <= 1
-    return one == other or (is_like and one[:stem] == other[:stem])
+    short, long = sorted((one, other), key=len)
+    is_longer = _CYRILLIC < short < _ALPHABETS and len(long) - len(short) == 1
+    return one == other or (is_longer and long.startswith(short))
 
 
 def is_same_thing(one: str, two: str) -> bool:

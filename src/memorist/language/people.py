@@ -39,7 +39,7 @@ class People:
 
     groups: Sequence[Sequence[str]] = ()
     shared: frozenset[str] = frozenset()  # names that two of them have, in small letters
-    known: Mapping[str, str] = field(default_factory=dict)  # the predicate that tells each name
+    known: Mapping[str, str] = field(default_factory=dict[str, str])  # names: what tells them
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> "People":

@@ -232,7 +232,8 @@ class Deriver:
             if duplicate_of(candidate, told, self._extraction.policy):
                 continue
             last = seqs[candidate.sources[-1]]
-            is_own = bool(candidate.claims) and candidate.source in ("user", "import")
+            says = bool(candidate.claims) or candidate.only_corrects
+            is_own = says and candidate.source in ("user", "import")
             if not (is_own or is_lesson(candidate) or self._has_room(batch, last, changes)):
                 continue
             first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)

@@ -118,3 +118,10 @@ def _is_of_other(before: str, predicate: str, language: Language) -> bool:
 @cache
 def _function_words() -> frozenset[str]:
     return stop_words("ranking", "grammar")
+
+
+def read_as(predicate: str) -> tuple[str, ...]:
+    """What the reader may take a claim for: "no bullet points" is a preference, or a dislike."""
+    if predicate in PLANS:
+        return ("",)
+    return (predicate, "prefers") if predicate == "dislikes" else (predicate,)

@@ -79,7 +79,7 @@ def reconcile(
             candidate = redated(candidate, claim, older)
     if candidate.corrects and candidate.instead:
         changes = _corrected(candidate, candidate.instead, neighbours, scope, now)
-        if changes or (candidate.kind == "fact" and not candidate.claims):
+        if changes or candidate.only_corrects:
             return changes  # it is no memory of its own
     claims = partial(_claims, candidate, neighbours, scope, now)
     if not candidate.text:  # a fact that was added outright

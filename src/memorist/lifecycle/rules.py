@@ -28,7 +28,7 @@ from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, senten
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.claims import claims_told
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import ALWAYS, NOTHING, RELATED, sure_marks, without_rivals
+from memorist.lifecycle.marks import ALWAYS, NOTHING, RELATED, read_as, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
@@ -422,20 +422,13 @@ def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) ->
         return {
             it.object
             for it in own
-            if all(reading.doubts(it.object, kind, least) for kind in _read_as(it.predicate))
+            if all(reading.doubts(it.object, kind, least) for kind in read_as(it.predicate))
         }
 
     dropped = doubted(LEAST)
     if len(dropped) < len({it.object for it in own}):
         dropped = doubted(LEAST_IN_LIST)
     return [it for it in claims if it.object not in dropped]
-
-
-def _read_as(predicate: str) -> tuple[str, ...]:
-    """What the reader may take a claim for: "no bullet points" is a preference, or a dislike."""
-    if predicate in PLANS:
-        return ("",)
-    return (predicate, "prefers") if predicate == "dislikes" else (predicate,)
 
 
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
@@ -480,10 +473,11 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     if rule.predicate in _POSTS and not rule.ends and statement.is_sought(match):
         return []
     is_figure = rule.group == "figure" and not rule.beside
-    of_other = rule.ends and rule.group == "relation"  # whose past nobody needs
     subject, predicate = _topic(match, statement)
+    of_other = rule.ends and subject != statement.speaker  # whose past nobody needs
     until = None if rule.ends else statement.end_of(match)
     is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
+    is_over = is_over and not names_someone(predicate)  # a brother stays one
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
@@ -506,15 +500,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             moves=is_plan and statement.is_moved(match),
         )
 
-    unless = rule.unless
-    things = _objects(match, statement, predicate, spans)
-    things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
-    if match.parts.groupdict().get("topic") and rule.group == "figure":
-        of = statement.part(match, "topic").lower()
-        if not match.language.common.isdisjoint(plain(of).split()):
-            return []
-        if " " in of:  # "£320 (day rate)": other rates are other matters
-            things = [f"{thing} ({of})" for thing in things]
+    things = _things(match, statement, predicate, spans)
     ended: tuple[str, ...] = PLANS if rule.ends and predicate in PLANS else (predicate,)
     if rule.off:
         ended = (*PLANS, *_PLANNED) if predicate in PLANS else (*PLANS, predicate)
@@ -563,6 +549,22 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
         called = f" {name['name']}" if name else ""  # or another word with a capital
         return f"{statement.speaker}'s {relation}{called}", predicate
     return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
+
+
+def _things(
+    match: RuleMatch, statement: Statement, predicate: str, spans: list[DateSpan]
+) -> list[str]:
+    """The objects that a rule allows, those of figures with what they are of."""
+    unless = match.rule.unless
+    things = _objects(match, statement, predicate, spans)
+    things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
+    if match.parts.groupdict().get("topic") and match.rule.group == "figure":
+        of = statement.part(match, "topic").lower()
+        if not match.language.common.isdisjoint(plain(of).split()):
+            return []
+        if " " in of:  # "£320 (day rate)": other rates are other matters
+            things = [f"{thing} ({of})" for thing in things]
+    return things
 
 
 def _objects(

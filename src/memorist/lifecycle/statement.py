@@ -18,6 +18,7 @@ STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
 _DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
 _DONE_TOO = OWN | {"decision", "project", "event"}
+_WORD_END = re.compile(r"^\S+(?=\s)")
 _WORD = re.compile(r"\w+")
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place
 _MENTION_CHARS = 8  # around those named: "my Anna"
@@ -132,7 +133,7 @@ class Statement(NamedTuple):
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
         if match.is_marked or self.is_of_another(match):
-            return self.is_of_another(match)
+            return self.is_of_another(match) or self._goes_on_about(match)
         cues, (start, end) = match.language.cues, match.parts.span()
         named = match.parts.groupdict()
         if named.get("relation") or named.get("thing") or cues["own"].search(self.text[start:end]):
@@ -143,6 +144,17 @@ class Statement(NamedTuple):
         first, _ = self.clauses.around(start, start + 1)
         before = self.text[first : start + (joined.end() if joined else 0)]
         return bool(cues["subjects"].search(plain(before).rstrip()))
+
+    def _goes_on_about(self, match: RuleMatch) -> bool:
+        """Whether a sentence that names another first, and no speaker, says what a mark reads."""
+        is_own = match.language.cues["own"].search(plain(self.text))
+        if match.rule.group not in OWN or match.rule.ends or is_own:
+            return False
+        told = plain(self.text[: match.parts.start()])
+        first = _WORD_END.search(told)
+        return first is not None and bool(
+            match.language.cues["subjects"].search(told[: first.end()])
+        )
 
     def is_of_another(self, match: RuleMatch) -> bool:
         """Whether a birthday or an address is that of somebody named: "Anna's email is …"."""
@@ -254,7 +266,7 @@ class Statement(NamedTuple):
         first, _ = self.clauses.around(*match.parts.span(named))
         said = self.clauses.text[first : match.parts.end(named)]
         sought = match.language.cues["seeks"].search(said)
-        return bool(sought) and not match.language.joins.search(said[sought.end() :])
+        return sought is not None and not match.language.joins.search(said[sought.end() :])
 
     def lasts(self, match: RuleMatch) -> bool:
         """Whether what is planned until a date is so all the time, and not to be done by then."""

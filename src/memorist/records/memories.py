@@ -203,6 +203,12 @@ class Candidate:
     expires_at: datetime | None = None
     id: str = ""
 
+    @property
+    def only_corrects(self) -> bool:
+        """Whether it changes another memory and is none of its own: "no wait, the 21st"."""
+        is_bare = self.kind == "fact" and not self.claims
+        return self.corrects and self.instead is not None and is_bare
+
 
 @dataclass(frozen=True, slots=True)
 class Add:
