@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -221,8 +221,9 @@ def check_share(value: float, field: str) -> float:
     return value
 
 
-def _check_keys(values: object, field: str) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple):
+def check_keys(values: object, field: str) -> tuple[str, ...]:
+    """Return several short texts; one text is not taken for its characters."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise RecordError(f"{field} must be a list, got {type(values).__name__}")
     return tuple(check_key(value, field) for value in values)
 
@@ -237,7 +238,7 @@ _CHECKS: Mapping[Any, Callable[..., Any]] = {
     ShortText: partial(check_key, max_bytes=MAX_SHORT_BYTES),
     datetime: check_moment,
     float: check_share,
-    tuple[str, ...]: _check_keys,
+    tuple[str, ...]: check_keys,
 }
 
 
