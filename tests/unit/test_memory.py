@@ -30,7 +30,6 @@ from memorist import (
 )
 from memorist.agents.toolbox import Toolbox
 from memorist.namespaces import MemoryPart
-from memorist.records.entry import Put
 
 DSN = "host=localhost dbname=memory password=secret"
 
@@ -598,18 +597,3 @@ def test_what_is_too_long_is_refused_before_any_work(monkeypatch: pytest.MonkeyP
             memory.memories.add("Tea.", user="ada", category="a" * 1_001)
         with pytest.raises(RecordError, match="reason is longer than 65,536 bytes"):
             memory.memories.retract("id", user="ada", reason=long)
-
-
-def test_one_text_is_not_taken_for_a_list_of_its_characters(memory: Memory) -> None:
-    for several in ("tags", "sources"):
-        wrong: dict[str, Any] = {several: "tea"}
-        with pytest.raises(RecordError, match=f"{several} must be a list, got str"):
-            memory.memories.add("Likes tea.", user="ada", **wrong)
-    with pytest.raises(RecordError, match="sources must be a list, got str"):
-        memory.facts.add("Ada", "likes", "tea", user="ada", sources="an id")
-    with pytest.raises(RecordError, match="a tuple of labels"):
-        Put(namespace="tea", key="k", value={})  # type: ignore[arg-type]
-    for archive in ("memory.gz", b"bytes", Path("memory.gz")):
-        with pytest.raises(InvalidError, match="opened to read bytes"):
-            memory.restore(archive)  # type: ignore[arg-type]
-    assert memory.memories.list(user="ada") == []
