@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from io import SEEK_END, IOBase
+from os import PathLike
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal, NamedTuple, cast
 
@@ -307,6 +308,8 @@ def _refuse_long(batch: Iterable[Located], most: int) -> None:
 @contextmanager
 def _seekable(chunks: Iterable[bytes] | IO[bytes]) -> Iterator[IO[bytes]]:
     """An archive as a file, which is read twice."""
+    if isinstance(chunks, str | bytes | PathLike):
+        raise InvalidError("give the archive as a file opened to read bytes, or as pieces of bytes")
     if isinstance(chunks, IOBase) and chunks.seekable():
         yield cast("IO[bytes]", chunks)
     else:

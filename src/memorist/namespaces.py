@@ -39,7 +39,14 @@ from memorist.records.message import (
     least_trusted,
 )
 from memorist.records.scope import Scope, named_scope
-from memorist.records.values import MAX_SHORT_BYTES, check_key, check_moment, check_text, new_id
+from memorist.records.values import (
+    MAX_SHORT_BYTES,
+    check_key,
+    check_keys,
+    check_moment,
+    check_text,
+    new_id,
+)
 from memorist.runtime import Runtime
 from memorist.store.base import Store
 
@@ -187,7 +194,7 @@ class Facts(MemoryPart):
             said_at=self._said_at(said_at),
             source=source,
             claims=(claim,),
-            sources=tuple(sources),
+            sources=check_keys(sources, "sources"),
             corrects=corrects,
         )
         return self._keep(self._scope(user, agent), candidate)
@@ -364,9 +371,9 @@ class Memories(MemoryPart):
             kind=kind,
             category=category,
             importance=importance,
-            tags=tuple(tags),
+            tags=check_keys(tags, "tags"),
             source=source,
-            sources=tuple(sources),
+            sources=check_keys(sources, "sources"),
             expires_at=expires_at,
         )
         candidate = classified(candidate, policy=self._runtime.settings.policy)

@@ -206,7 +206,7 @@ def open_store(
             from memorist.store.postgres.store import PostgresStore
         return PostgresStore(url, clock=clock, max_message_bytes=max_message_bytes)
     path = url.removeprefix("sqlite:///")
-    if not path or re.match(r"\w[\w+.-]*://", path):
+    if not path or re.match(r"\w[\w+.-]*://|(?:host|dbname|user|password|service) ?=", path):
         raise ConfigError(
             "the store is a path, :memory:, sqlite:///path or postgresql://…; for the http:// "
             "address of a server use memorist.connect(url)"

@@ -50,6 +50,17 @@ class LifeConformance:
         store.apply(scope, [Add(_item(scope, "mine"))], base_version=store.version(scope))
         assert _current(store, scope) == ["first", "theirs", "mine"]
 
+    def test_changes_decided_on_what_is_forgotten_meanwhile_are_refused(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        item = _item(scope, "Ada likes tea.")
+        store.apply(scope, [Add(item)])
+        seen = store.version(scope)
+        store.forget(scope, record_id=item.id)
+        with pytest.raises(ConflictError):
+            store.apply(scope, [Add(item)], base_version=seen)
+        assert store.kept_by_hand(scope, [item.id]) == {item.id}
+        assert _current(store, scope) == []
+
     def test_of_many_that_decided_on_the_same_past_one_goes_first(self, store: Store) -> None:
         scope = fresh_scope().whole_user()
         base = store.version(scope)

@@ -168,3 +168,14 @@ def test_twelve_processes_with_embedders_meet_no_busy_error(tmp_path: Path) -> N
         tell(child)
     lines = [line for child in children for line in finish(child, timeout_seconds=600)]
     assert not [line for line in lines if not line.startswith("recall answered")]  # some late
+
+
+def test_a_file_that_changed_since_the_last_search_is_not_called_damaged(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
+        for number in range(10):
+            for place in range(40):
+                memory.remember(f"tea {place} and words w{place * 7 + number}", user="ada")
+            memory.store.merge()
+            assert memory.check()["integrity"] == "ok"
+            for _ in range(4):
+                memory.recall("tea", user="ada", deadline_ms=None)

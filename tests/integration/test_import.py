@@ -358,5 +358,9 @@ def test_what_could_do_harm_is_refused(tmp_path: Path) -> None:
     assert report.reasons == {"a link that leads out of the folder": 1}
     with pytest.raises(RecordError, match="not a file or folder"):
         Source(folder / "pipe.md")
+    for database in ("mysql://ada:secret@host/db", "host=localhost password=secret"):
+        with pytest.raises(RecordError, match="give a file") as refused:
+            Source(database)
+        assert "secret" not in str(refused.value)
     with pytest.raises(RecordError, match="no format that is known"):
         examine(Source(fill(tmp_path / "other", {"a.bin": "x"})))

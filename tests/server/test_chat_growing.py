@@ -119,7 +119,7 @@ def test_an_answer_that_is_forgotten_while_it_is_said_stays_forgotten(
     run = threading.Thread(target=lambda: said.extend(agent.stream("Count", "s")))
     run.start()
     until(lambda: len(log(memory)) == 1 + grows)
-    which = {"message": log(memory)[1].message_id} if grows else {}
+    which: dict[str, Any] = {"message": log(memory)[1].message_id} if grows else {}
     memory.forget(user="ada", session="s", **which)
     model._go_on.set()
     run.join(30)

@@ -31,6 +31,8 @@ from memorist import (
 from memorist.agents.toolbox import Toolbox
 from memorist.namespaces import MemoryPart
 
+DSN = "host=localhost dbname=memory password=secret"
+
 
 @pytest.fixture(autouse=True)
 def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,7 +418,9 @@ def test_durability_is_a_setting_and_a_wrong_one_is_a_config_error(
         Memory()
 
 
-@pytest.mark.parametrize("url", ["mysql://host/db", "htp://host", "sqlite://m.db", "redis://x"])
+@pytest.mark.parametrize(
+    "url", ["mysql://host/db", "htp://host", "sqlite://m.db", "redis://x", DSN]
+)
 def test_a_url_of_an_unknown_kind_is_a_config_error_and_no_folder(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorist import Article, Fact, InvalidError, MemoryItem, RecordError, Scope, ScopeError
+from memorist import Article, Fact, InvalidError, Memory, MemoryItem, RecordError, Scope, ScopeError
 from memorist.language.text import PASSAGE_CHARS, passages
 from memorist.recall.channels import MAX_TERMS, terms_of
+from memorist.records.entry import Put
 from memorist.records.memories import topic_of
 from memorist.records.message import MAX_ATTEMPTS, Message, retry_delay_seconds, source_of
 from memorist.records.values import fold
@@ -346,3 +348,18 @@ def test_every_record_error_is_an_invalid_error() -> None:
     assert issubclass(RecordError, InvalidError)
     assert issubclass(ScopeError, InvalidError)
     assert timedelta(0) == item().created_at.utcoffset()
+
+
+def test_one_text_is_not_taken_for_a_list_of_its_characters(memory: Memory) -> None:
+    for several in ("tags", "sources"):
+        wrong: dict[str, Any] = {several: "tea"}
+        with pytest.raises(RecordError, match=f"{several} must be a list, got str"):
+            memory.memories.add("Likes tea.", user="ada", **wrong)
+    with pytest.raises(RecordError, match="sources must be a list, got str"):
+        memory.facts.add("Ada", "likes", "tea", user="ada", sources="an id")
+    with pytest.raises(RecordError, match="a tuple of labels"):
+        Put(namespace="tea", key="k", value={})  # type: ignore[arg-type]
+    for archive in ("memory.gz", b"bytes", Path("memory.gz")):
+        with pytest.raises(InvalidError, match="opened to read bytes"):
+            memory.restore(archive)  # type: ignore[arg-type]
+    assert memory.memories.list(user="ada") == []

@@ -136,7 +136,7 @@ class PendingWrites:
     def write(self, identity: Identity) -> int:
         """Write what waits, in order; return how many messages were new.
 
-        Answers that were forgotten meanwhile, or whose question was, are dropped: they may quote it.
+        Answers that were forgotten meanwhile, or whose question was, are dropped.
         """
         conversation = self._conversation(identity)
         waiting = list(conversation.waiting.values())

@@ -124,6 +124,8 @@ def entry_id(namespace: Namespace, key: str) -> str:
 
 def path_of(namespace: Namespace) -> str:
     """A namespace as one text: its labels joined by full stops, which they must not contain."""
+    if isinstance(namespace, str):
+        raise RecordError("a namespace is a tuple of labels, not one text")
     for label in namespace:
         if not isinstance(label, str) or not label or "." in label:
             raise RecordError("a namespace's labels are texts, not empty, without a full stop")

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -216,8 +216,9 @@ def check_share(value: float, field: str) -> float:
     return value
 
 
-def _check_keys(values: object, field: str) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple):
+def check_keys(values: object, field: str) -> tuple[str, ...]:
+    """Return several short texts; one text is not taken for its characters."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise RecordError(f"{field} must be a list, got {type(values).__name__}")
     return tuple(check_key(value, field) for value in values)
 
@@ -232,7 +233,7 @@ _CHECKS: Mapping[Any, Callable[..., Any]] = {
     ShortText: partial(check_key, max_bytes=MAX_SHORT_BYTES),
     datetime: check_moment,
     float: check_share,
-    tuple[str, ...]: _check_keys,
+    tuple[str, ...]: check_keys,
 }
 
 

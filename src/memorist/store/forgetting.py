@@ -67,6 +67,8 @@ def forget(
         gone = _forget_some(db, scope, messages, also=views)
     else:
         gone = _forget_all(db, scope)
+    if +gone:  # what was decided before is decided again
+        db.run("count_change", owner=scope.owner, base=None)
     if dry_run:
         raise DryRunError(Forgotten(counts=dict(+gone)))
     return Forgotten(counts=dict(+gone), residue=db.note_forget() if scrub and +gone else "")

@@ -13,7 +13,14 @@ from typing import Any
 
 from memorist.errors import InvalidError, RecordError
 from memorist.records.message import Message, ToolCallMsg
-from memorist.records.values import MadeAt, dump_json, from_micros, replace_unstorable, storable
+from memorist.records.values import (
+    MadeAt,
+    dump_json,
+    from_micros,
+    has_too_many_values,
+    replace_unstorable,
+    storable,
+)
 from memorist.transfer.items import Item, Skipped, Turn, moment
 from memorist.transfer.source import Source
 
@@ -83,8 +90,10 @@ def heads(source: Source, files: list[str]) -> Iterator[Loose]:
 
 def parsed(value: Any) -> Any:
     """The JSON in a column, which some databases give as text; None where there is none."""
+    if not isinstance(value, str | bytes):
+        return value
     with suppress(ValueError, RecursionError):
-        return json.loads(value) if isinstance(value, str | bytes) else value
+        return None if has_too_many_values(value) else json.loads(value)
     return None
 
 

@@ -47,7 +47,10 @@ class Source:
         if text.startswith(POSTGRES):
             self.name, self.tables = "the database", Tables(text)
             return
-        home = Path(text.removeprefix("sqlite:///")).expanduser()
+        text = text.removeprefix("sqlite:///")
+        if "://" in text or "password=" in text:  # which the report would quote
+            raise RecordError("give a file, a folder, or a database as postgresql://…")
+        home = Path(text).expanduser()
         self.name = _shown(home.name)
         try:
             self._find(home)

@@ -319,6 +319,9 @@ class SqliteEngine(ProcessPart):
         def look(db: Db) -> dict[str, str]:
             assert isinstance(db, SqliteDb)
             ask = db.connection.pragma
+            with contextlib.suppress(apsw.Error):
+                # FTS5 would check what this connection has cached, and call newer changes damage.
+                db.connection.execute("SELECT rowid FROM passage_words LIMIT 1").fetchall()
             return {
                 "database": "memory" if self._in_memory else self.path,
                 "engine": f"SQLite {apsw.sqlite_lib_version()}",
