@@ -262,8 +262,8 @@ class Assembly:
 
     def _choose_memories(self, more: int) -> None:
         """Choose the memories anew, for the tokens they have and `more`."""
-        taken, self._draft.memories = self._counter.chat_message(self._draft.question()), ()
-        taken -= self._counter.chat_message(self._draft.question())
+        taken, self._draft.memories = self._total(), ()
+        taken -= self._total()
         others = self._not_among(self._draft.blocks, self.inputs.memories)
         self._draft.memories = self._packing.pick(others, taken + more)
 

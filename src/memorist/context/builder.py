@@ -300,9 +300,10 @@ class ContextBuilder:
         count = split(entries, self.window.keep_last + is_asked)
         if not count:
             return None
+        counted = self._tokens(entries[:count]) if tail.counts is None else sum(tail.counts[:count])
         if not tail.more and (
-            assembly.demand() <= self.window.threshold
-            or self._tokens(entries[:count]) < self.window.max_tokens * LEAST_GAIN
+            counted < self.window.max_tokens * LEAST_GAIN
+            or assembly.demand() <= self.window.threshold
         ):
             return None  # there is room, or a summary would free only a turn or two
         if tail.more or count > CHUNK:

@@ -81,8 +81,9 @@ def quote_of(hit: Hit, whole: str | None = None) -> Quote:
 
 def near_the_best(hits: Sequence[Hit]) -> list[Hit]:
     """The hits whose ranking is at least a share of the best one's, and what was just said."""
-    least = QUOTED_SHARE * max(map(_rank, hits), default=0.0)
-    return [hit for hit in hits if _rank(hit) >= least or _has_no_vector_yet(hit)]
+    ranks = [*map(_rank, hits)]
+    least, ranked = QUOTED_SHARE * max(ranks, default=0.0), zip(hits, ranks, strict=True)
+    return [hit for hit, rank in ranked if rank >= least or _has_no_vector_yet(hit)]
 
 
 def _has_no_vector_yet(hit: Hit) -> bool:
