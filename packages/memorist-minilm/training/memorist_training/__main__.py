@@ -22,7 +22,6 @@ def main() -> None:
     if options.prepare_only:
         return
     from memorist_training.fit import Recipe, fit, read_prepared
-    from memorist_training.heads import TASKS, accuracy, fit_head
     from memorist_training.measure import retrieval, stories_found
     from memorist_training.model import AdaptedMiniLM
 
@@ -44,9 +43,6 @@ def main() -> None:
         if seed == options.seeds[0]:
             factors = {name: it.astype(np.float16) for name, it in model.adapter_factors().items()}
             np.savez_compressed(options.out, **factors)
-            for name, make in TASKS.items():
-                small = fit_head(make(model, kept, pieces), hidden=64)
-                figures[name] = accuracy(small, make(model, held_out, pieces))
     untrained = AdaptedMiniLM(base, rank=1, strength=0.0)
     figures["base"] = {
         "messages": retrieval(untrained, held_out, pieces),
