@@ -156,7 +156,7 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(
 def test_what_is_wrong_is_said_in_words_that_fit(client: httpx.Client) -> None:
     empty = client.post("/api/chat", json={"message": ""}).json()["detail"]
     assert empty == "message must say something"
-    for body in ([], None, "Hello"):
+    for body in list[object]([[], None, "Hello"]):
         detail = client.post("/api/chat", json=body).json()["detail"]
         assert detail in ("body: Input should be a JSON object", "body: Field required")
 

@@ -92,7 +92,7 @@ def test_the_demo_shows_everything_and_leaves_nothing_behind(tmp_path: Path) -> 
     shown = worked(start_afresh(tmp_path, "demo", TMPDIR=str(tmp_path), COLUMNS="80", **elsewhere))
 
     assert "35 messages stored" in shown
-    assert re.search(r"Where do I live\?.*\n.*I moved to Berlin in June", shown)
+    assert re.search(r"Do I live in Munich or Berlin\?.*\n.*I moved to Berlin in June", shown)
     assert re.search(r"I live in Munich.*\n +over, until June 2026", shown)
     assert re.search(r"27 Feb – 1 Jun +user lives in Munich +over", shown)
     assert re.search(r"1 Jun – now +user lives in Berlin +true", shown)

@@ -36,6 +36,8 @@ SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
         ("I will marry next year in May", "May 2027"),
         ("去年六月", "June 2025"),
         ("I've been here since October", "October 2026"),
+        ("I'm vegetarian since November", "November 2026"),
+        ("I've lived here since December", "December 2025"),
         ("it is moved to Friday", "20 November 2026"),
         ("je suis végétarienne depuis janvier", "January 2026"),
     ],

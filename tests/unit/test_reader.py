@@ -61,6 +61,20 @@ def test_a_plan_of_others_is_told_with_them_and_each_plan_once() -> None:
     assert claimed("my phone number is 0171 5550182") == {("phone", "0171 5550182")}
 
 
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("I can't do dairy", ("diet", "can't do dairy")),
+        ("I can't do mornings", ("dislikes", "mornings")),
+        ("no sugar this month", ("diet", "no sugar")),
+    ],
+)
+def test_what_is_refused_is_a_claim_and_no_plan_that_is_called_off(
+    text: str, claim: tuple[str, str]
+) -> None:
+    assert claim in claimed(text)
+
+
 def test_what_almost_was_and_what_is_only_offered_is_no_fact() -> None:
     assert claimed("I almost bought a motorbike yesterday") == set()
     assert ("works at", "Meta") not in claimed("I've been offered a job at Meta, not decided yet")

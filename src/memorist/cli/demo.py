@@ -24,7 +24,7 @@ from memorist.records.values import now
 STORY: dict[str, Any] = tomllib.loads(files(__package__).joinpath("demo.toml").read_text("utf-8"))
 TODAY: datetime = STORY["today"]
 USER, AGENT = "ada", "assistant"
-QUESTIONS = ("Where do I live?", "What can I cook for dinner?")
+QUESTIONS = ("Do I live in Munich or Berlin?", "What can I cook for dinner?")
 TASK, TASK_TOKENS = "What can we cook this weekend?", 800
 SHOWN = 2  # messages of a conversation
 HITS = 3

@@ -182,16 +182,17 @@ def _weekday(which: str, parts: Mapping[str, int], today: date) -> _Found | None
 
 
 def _month(which: list[str], parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
-    """ "In May", "last May", "in May 2020", "next year in May"."""
+    """ "In May", "last May", "since May", "in May 2020", "next year in May"."""
     month = parts.get("month") or parts["mon"]
     if "year" in parts:
         return _one_month(parts["year"], month, relative=False)
     if which and which[-1].lstrip("+-").isdigit():
         return _one_month(today.year + int(which[-1]), month)
-    lean = {"last": -1, "next": 1}.get(which[-1], lean) if which else lean
+    lean = {"last": -1, "since": -1, "next": 1}.get(which[-1], lean) if which else lean
     if lean == 0:
         return None
-    passed = month < today.month or (month == today.month and lean < 0 and not which)
+    counts_this = lean < 0 and which != ["last"]
+    passed = month < today.month or (month == today.month and counts_this)
     return _one_month(today.year + passed - (lean < 0), month)
 
 

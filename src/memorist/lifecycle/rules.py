@@ -352,7 +352,7 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             (match, plain(claim.object).lower(), claim.ends)
             for match, claims in told
             for claim in claims
-            if claim.predicate in alike
+            if claim.predicate in alike and (mark.rule.ends or not claim.off)
         ]
         same = [(it, ends) for it, other, ends in rivals if thing in other or other in thing]
         over = [it for it, ends in same if not ends and _knows_no_end(it, done)]

@@ -17,6 +17,8 @@ from memorist.records.memories import PLANS
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
 _DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
+# What is said by saying what will not be: "I can't do dairy", "no sugar this month".
+_REFUSALS = frozenset(("avoids", "dislikes", "diet", "allergic to"))
 _DONE_TOO = OWN | {"decision", "project", "event"}
 _WORD_END = re.compile(r"^\S+(?=\s)")
 _WORD = re.compile(r"\w+")
@@ -107,7 +109,7 @@ class Statement(NamedTuple):
         ]
 
     def without_called_off(self, matches: list[RuleMatch]) -> list[RuleMatch]:
-        """The matches, without those of what a clause says will not be."""
+        """The matches, without those of what a clause says will not be; a refusal is a claim."""
         off = [match for match in matches if match.rule.off and match.rule.group == "done"]
         read = [self.clauses.around(*match.parts.span()) for match in off]
         return [
@@ -115,6 +117,7 @@ class Statement(NamedTuple):
             for match in matches
             if match.rule.off
             or match.rule.gone
+            or match.rule.predicate in _REFUSALS
             or all(distance(span, match.parts.span()) > 0 for span in read)
         ]
 
