@@ -98,7 +98,8 @@ class Memory:
             embedder = open_embedder(settings.embedder)
         if extraction is UNSET:
             extraction = open_extraction(settings)
-        self._bind(Runtime(store, embedder, ranking, extraction, clock, wake_worker), tenant)
+        runtime = Runtime(store, embedder, ranking, extraction, clock, settings, wake_worker)
+        self._bind(runtime, tenant)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store.place!r}, tenant={self.tenant_name!r})"

@@ -56,12 +56,14 @@ class Runtime:
         ranking: Ranking,
         extraction: Extraction | None,
         clock: Callable[[], datetime],
+        settings: Settings,
         wake_worker: Callable[[], None] | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.extraction = extraction
         self.clock = clock
+        self._settings = settings
         self._wake_worker = wake_worker
         self._searcher = Searcher(
             store=store,
@@ -103,7 +105,7 @@ class Runtime:
     def summarizer(self) -> Summarizer:
         """Makes summaries, with the extraction model within its budget, or without one."""
         if self._summarizer is None:
-            self._summarizer = open_summarizer(self.store, self.extraction)
+            self._summarizer = open_summarizer(self.store, self.extraction, self._settings)
         return self._summarizer
 
     def counter(self, window: Window) -> TokenCounter:
@@ -279,21 +281,26 @@ def window_of(window: Window | None, settings: Settings) -> Window:
 _USUAL = Window()
 
 
-def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
+def open_summarizer(store: Store, extraction: Extraction | None, settings: Settings) -> Summarizer:
     """Makes summaries, with the extraction model within its budget, or without one."""
     from memorist.context.compression.compress import Summarizer, style_of
     from memorist.context.tokens import TokenCounter
 
     model = summary_model(store, extraction)
     window = Window(model=model.name if model is not None else "")
-    window = window_of(window, Settings.from_environment())
+    window = window_of(window, settings)
     style = style_of(window, TokenCounter(window.counts_with()))
     timeout_s = (extraction or DEFAULT_EXTRACTION).timeout_s
     return Summarizer(store, replace(style, timeout_s=timeout_s), model)
 
 
 def open_runners(
-    store: Store, extraction: Extraction, embedder: Embedder | None, *, alone: bool = False
+    store: Store,
+    extraction: Extraction,
+    embedder: Embedder | None,
+    settings: Settings,
+    *,
+    alone: bool = False,
 ) -> list[JobRunner]:
     """What does the jobs of any process, for `work`; the first is to be woken for new messages.
 
@@ -301,7 +308,7 @@ def open_runners(
     """
     from memorist.lifecycle.worker import Worker
 
-    others: list[JobRunner] = [open_summarizer(store, extraction)]
+    others: list[JobRunner] = [open_summarizer(store, extraction, settings)]
     others += [Scrubber(store)] if store.scrubs else []
     if embedder is None:
         every = extraction_kinds(has_embedder=False)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memorist import Extraction, Memory, Message, Window
+from memorist.config import Settings
 from memorist.context.compression.compress import Summarizer
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import ByteEstimate
@@ -48,6 +49,23 @@ def test_a_summary_that_takes_long_is_made_by_nobody_else(
 
     with ModelServer(answers=slowly) as server:
         extraction = Extraction(model=OpenAIChat("any", url=server.url))
-        assert open_summarizer(memory.store, extraction).step()
+        assert open_summarizer(memory.store, extraction, memory.settings).step()
     assert taken == []
     assert memory.jobs.waiting()["summarize"] == 0
+
+
+def test_background_summaries_follow_the_settings_of_their_memory() -> None:
+    asked = list[str]()
+
+    def answers(body: Any) -> str:
+        asked.append(str(body["messages"]))
+        return "## Request and intent\n- sailing"
+
+    with ModelServer(answers=answers) as server:
+        extraction = Extraction(model=OpenAIChat("any", url=server.url))
+        settings = Settings(url=":memory:", summary_prompt="Name the harbours.")
+        with Memory(":memory:", extraction=extraction, settings=settings) as memory:
+            scope = talk(memory, 30).session.scope
+            memory.store.queue_summary(scope, memory.store.history(scope)[-5].seq)
+            assert memory._runtime.summarizer().step()
+    assert any("Name the harbours." in it for it in asked)

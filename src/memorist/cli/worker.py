@@ -49,7 +49,7 @@ def worker(
     extraction = replace(extraction, calls_per_hour=calls_per_hour, tokens_per_hour=tokens_per_hour)
     store = open_store(url, settings.durability)
     embedder = open_embedder(settings.embedder)
-    runners = open_runners(store, extraction, embedder)
+    runners = open_runners(store, extraction, embedder, settings)
     memory = Memory(store, tenant=settings.tenant, embedder=embedder, extraction=None)
     with memory, _log_on_stderr(), _stop_signals() as signals:
         makers = (settings.model or "rules", settings.embedder)

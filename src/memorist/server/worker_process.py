@@ -143,7 +143,7 @@ def run_worker(settings: Settings, pipe: Connection, state: Any) -> None:
     # What a power cut takes of its work is done again: it does not hold the disk for each commit.
     store = open_store(settings.url, "normal", settings.max_message_bytes)
     with contextlib.closing(store):
-        runners = open_runners(store, open_extraction(settings), embedder, alone=True)
+        runners = open_runners(store, open_extraction(settings), embedder, settings, alone=True)
         listening = pipe, runners[0].wake, signals
         threading.Thread(target=_listen, args=listening, daemon=True).start()
         if not work(runners, share_counters, signals, wait_s=END_S):
