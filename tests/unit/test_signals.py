@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.language.signals import Signals, signals_of
+from memorist import Memory
+from memorist.language.signals import Signals, asks_back, signals_of
 
 OWN = 1 / 7
 DEFINITE = 2 / 7
@@ -64,3 +65,24 @@ def test_a_question_is_known_by_its_mark() -> None:
     assert signals_of("Where is it?").is_question
     assert signals_of("在哪里？").is_question
     assert not signals_of("Here it is.").is_question
+
+
+def test_an_answer_that_asks_back_is_a_short_one_that_ends_with_a_question() -> None:
+    assert asks_back("Nice! Which cities would you like to see?")
+    assert asks_back("你想去哪儿？ ")
+    assert not asks_back("Which city? Oslo.")
+    assert not asks_back("Take the train to Oslo. " * 10 + "Shall I book it?")
+
+
+def test_what_an_assistant_asks_stands_below_what_the_user_says(memory: Memory) -> None:
+    memory.remember(
+        [
+            {"role": "assistant", "content": "Which city would you like to live in?"},
+            {"role": "assistant", "content": "The city you would like to live in is Oslo."},
+        ],
+        user="ada",
+        session="s",
+    )
+    asked = memory.recall("Which city would I live in?", user="ada", deadline_ms=None, min_score=0)
+    parts = {hit.text[:5]: hit.why.parts.get("question", 0.0) for hit in asked.hits}
+    assert parts["Which"] < parts["The c"] == 0.0

@@ -16,6 +16,7 @@ from memorist.language.text import ALL_LANGUAGES, data
 from memorist.records.values import UNSPACED, fold
 
 LOOK_AT_CHARS = 4_000
+SHORT_CHARS = 200  # of an answer that asks back, and says little else
 _DIGIT, _ASCII_DIGIT = re.compile(r"\d"), re.compile("[0-9]")
 _MARKS = ("", ".", ",", "!", "?", ";", ":")
 _ENOUGH = 3  # words of oneself
@@ -57,6 +58,11 @@ def _signal_words() -> _SignalWords:
         future=future,
         listed=own | past | future | {"i"},
     )
+
+
+def asks_back(answer: str) -> bool:
+    """Whether an assistant's answer is a question in its turn: "Which cities would you like?"."""
+    return len(answer) <= SHORT_CHARS and answer.rstrip().endswith(("?", "？"))
 
 
 def signals_of(text: str) -> Signals:

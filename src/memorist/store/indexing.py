@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memorist.errors import TooLargeError
-from memorist.language.signals import Signals, signals_of
+from memorist.language.signals import Signals, asks_back, signals_of
 from memorist.language.text import passages, stems
 from memorist.records.message import ORDINARY, Message
 from memorist.records.scope import Scope
@@ -93,13 +93,14 @@ def _about(speaker: str | None, day: int) -> tuple[str, ...]:
 
 def traits_of(message: Message, text: str) -> dict[str, Any]:
     """What all passages of a message have in common; `text` is the message's."""
-    self_reference, is_question = signals_of(text) if message.role == "user" else Signals()
+    own = message.role == "user"
+    signals = signals_of(text) if own else Signals(is_question=asks_back(text))
     return {
         "created_at": to_micros(message.created_at),
         "role": message.role,
         "speaker": likely_speaker(message, text),
-        "self_reference": self_reference,
-        "is_question": int(is_question),
+        "self_reference": signals.self_reference,
+        "is_question": int(signals.is_question),
         "importance": message.importance,
     }
 
