@@ -187,6 +187,7 @@ def _sample(kind: Any, value: Any) -> str:
 def pumped(written: str) -> str:
     """What a pattern matches, as Python reads it."""
     python = written.replace(r"\p{L}", "[a-z]").replace(r"\z", r"\Z").replace("(?<=^|", "(?:^|")
+    python = python.replace(r"\pL", "a-z").replace(r"\pN", "0-9")  # these stand in sets
     python = re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), python)
     return sample(parser.parse(re.sub(r"\(\?[ims]+\)", "", python))) or "a"
 
