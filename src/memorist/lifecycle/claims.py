@@ -1,15 +1,177 @@
-"""The claims of a sentence: each once, and of the right person."""
+"""The claims of what a rule or the reader finds, and those of a sentence: each once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memorist.language.likeness import is_same_task
+from memorist.language.dates import DateSpan
+from memorist.language.lexicon import plain
+from memorist.language.likeness import MOVED, is_same_task
+from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.marks import RELATED
+from memorist.lifecycle.statement import STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.records.memories import PLANS, Claim
+
+_ENDS_AT_PLACES = frozenset(
+    "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
+)
+_WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
+_OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
+_DATES = frozenset(("birthday", *PLANS))  # not since that date
+_PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
+_POSTS = frozenset(("works at", "works as", "studies at"))
+_NAMED = re.compile(r",? (?P<name>[^\W\d_a-zß-ÿа-яё][\w-]*)")
+
+
+def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
+    """The claims of a match, and those that they end: "I hate coffee" ends "likes coffee".
+
+    `valid_from` is when a claim began to hold or, if it ends one, when that ended. Predicates are
+    English in any language.
+    """
+    rule, spans = match.rule, statement.dates(match.rule.group)
+    if rule.predicate is None:
+        return []
+    if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
+        return []
+    if rule.predicate in _POSTS and not rule.ends and statement.is_sought(match):
+        return []
+    is_figure = rule.group == "figure" and not rule.beside
+    subject, predicate = _topic(match, statement)
+    of_other = rule.ends and subject != statement.speaker  # whose past nobody needs
+    until = None if rule.ends else statement.end_of(match)
+    is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
+    is_over = is_over and not names_someone(predicate)  # a brother stays one
+    near = _beginning(
+        match, statement, [it for it in spans if not until or it.place != until.place]
+    )
+    is_plan = predicate in PLANS and not rule.ends
+    planned = statement.end_of_plan(match) if is_plan else None
+    is_within = rule.predicate == "lives in" and statement.is_of_home(match)
+
+    def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
+        return Claim(
+            subject=subject,
+            predicate=predicate,
+            object=thing,
+            valid_from=near.start if near and predicate not in _DATES else statement.said_at,
+            valid_to=until.end if until and is_over else planned,
+            single=is_figure or (is_single_valued(predicate) and not of_other),
+            ends=ends or rule.off,
+            off=rule.off,
+            gone=rule.gone,
+            within=is_within,
+            moves=is_plan and statement.is_moved(match),
+        )
+
+    things = _things(match, statement, predicate, spans)
+    ended: tuple[str, ...] = PLANS if rule.ends and predicate in PLANS else (predicate,)
+    if rule.off:
+        ended = (*PLANS, *_PLANNED) if predicate in PLANS else (*PLANS, predicate)
+    claims = [claim(thing, predicate) for thing in things for predicate in ended]
+    holds = not (rule.ends or rule.off or (near and near.start > statement.said_at))
+    is_home = predicate == "lives in" and subject == statement.speaker and holds
+    over = _also_over(match, statement, predicate, things, is_home=is_home)
+    return [*claims, *(claim(*it, ends=True) for it in over)]
+
+
+def _also_over(
+    match: RuleMatch, statement: Statement, predicate: str, things: list[str], *, is_home: bool
+) -> Iterator[tuple[str, str]]:
+    """Things, with their predicates, that are over with what a match claims of others."""
+    for thing in things:
+        if predicate in _OPPOSITES and not match.rule.ends:
+            yield thing, _OPPOSITES[predicate]
+        if predicate == "dislikes" and match.rule.standing:
+            yield thing, "prefers"
+        if is_home:  # who has moved plans it no more
+            yield from ((f"{MOVED} {thing}", plan) for plan in PLANS)
+    if things and match.parts.groupdict().get("former"):
+        left = match.language.objects_of(statement.part(match, "former"), place=True)
+        yield from ((thing, predicate) for thing in left)
+
+
+def _beginning(match: RuleMatch, statement: Statement, spans: list[DateSpan]) -> DateSpan | None:
+    """The date since which a claim holds or, if it ends one, when that ended."""
+    start, end = match.parts.span()
+    clause = statement.clauses.around(start, min(start + 2, end))
+    spans = [span for span in spans if not statement.is_of_plan(*clause, span)]
+    near = min(spans, key=lambda span: distance(span.place, match.parts.span()), default=None)
+    if match.rule.ends and spans:  # "from 2015 to 2019"
+        near = max(spans, key=lambda span: span.start)
+    if near and near.start > statement.said_at and not statement.is_planned(match, near):
+        return None
+    return near if near and statement.dates_claim(match, near) else None
+
+
+def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
+    """Subject and predicate of a match's claims."""
+    parts, language = match.parts.groupdict(), match.language
+    predicate = str(match.rule.predicate)
+    if topic := parts.get("topic"):
+        named = language.favourites.get(topic.lower(), topic.lower())
+        if match.rule.group == "figure":
+            named = named.split()[-1]
+        predicate = predicate.replace("{topic}", named)
+    relation = language.relations.get((parts.get("relation") or "").lower())
+    if predicate == "related":  # "my wife is Anna" tells of the speaker, not of the wife
+        return statement.speaker, RELATED.get(str(relation), f"has {relation}")
+    if relation:
+        name = _NAMED.match(statement.text, match.parts.end("relation"))
+        called = f" {name['name']}" if name else ""  # or another word with a capital
+        return f"{statement.speaker}'s {relation}{called}", predicate
+    return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
+
+
+def _things(
+    match: RuleMatch, statement: Statement, predicate: str, spans: list[DateSpan]
+) -> list[str]:
+    """The objects that a rule allows, those of figures with what they are of."""
+    unless = match.rule.unless
+    things = _objects(match, statement, predicate, spans)
+    things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
+    if match.parts.groupdict().get("topic") and match.rule.group == "figure":
+        of = statement.part(match, "topic").lower()
+        if not match.language.common.isdisjoint(plain(of).split()):
+            return []
+        if " " in of:  # "£320 (day rate)": other rates are other matters
+            things = [f"{thing} ({of})" for thing in things]
+    return things
+
+
+def _objects(
+    match: RuleMatch, statement: Statement, predicate: str, spans: list[DateSpan]
+) -> list[str]:
+    """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
+    is_plan = predicate in PLANS
+    if match.rule.object and not (is_plan and statement.needs_clause(match)):
+        return [match.rule.object]
+    if predicate == "born on":
+        return [spans[0].text] if spans else []
+    if is_plan and (match.is_marked or "object" not in match.parts.groupdict()):
+        first, last = statement.clause_of(match)
+        after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
+        last = match.parts.end() + after.start() if after else last
+        if statement.says_only_dates(first, last, match):
+            return []
+        thing = statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")
+        join = match.language.joins.match(f" {plain(thing)}")  # "and the wedding is on 3 May"
+        return [thing[join.end() - 1 :] if join else thing]
+    if not match.parts.groupdict().get("object"):
+        return []
+    start = match.parts.start("object")
+    before = [span.place[0] - start for span in spans if start < span.place[0]]
+    phrase = statement.part(match, "object")
+    single, is_place = is_single_valued(predicate), predicate in _ENDS_AT_PLACES
+    return match.language.objects_of(
+        phrase if single and not is_place else phrase[: min(before, default=None)],
+        several=not single and predicate not in _WHOLE,
+        place=is_place,
+    )
 
 
 def claims_told(
