@@ -323,10 +323,13 @@ class Memory:
         deadline_ms: float | None = UNSET,
         filters: Filters = NO_FILTERS,
     ) -> Recall:
-        """`recall` for callers that have a scope and filters in hand."""
+        """`recall` for callers that have a scope and filters in hand.
+
+        A session without an agent has `agent=""`: from there all of the user is searched.
+        """
         return self._runtime.search(
             Query(
-                scope=scope,
+                scope=replace(scope, agent=scope.agent or None),
                 question=question,
                 now=self._runtime.clock(),
                 limit=limit_of(limit),
