@@ -249,11 +249,6 @@ _WINDOW_SETTINGS = {
 }
 
 
-def environment() -> Settings:
-    """The settings of the environment, for what has no memory to ask for its own."""
-    return Settings.from_environment()
-
-
 def limit_of(limit: object) -> int:
     """How many hits are wanted, one at least."""
     if not isinstance(limit, int) or limit < 1:

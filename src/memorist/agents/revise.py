@@ -17,11 +17,11 @@ from memorist.agents.circuit_breaker import reason_of
 from memorist.agents.messages import field_of
 from memorist.agents.react import create_react_agent
 from memorist.agents.tool_schema import Argument, McpResult, McpTool, ToolCaller
+from memorist.config import Settings
 from memorist.context.quote import quoted
 from memorist.errors import InvalidError, MemoristError, StoreUnavailableError, needs_extra
 from memorist.records.message import readable
 from memorist.records.values import replace_unstorable, storable
-from memorist.runtime import environment
 
 with needs_extra("agents"):
     from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages
@@ -165,7 +165,7 @@ class ReviseNode:
         force_update: bool | None = None,
         timeout_s: float = 30.0,
     ) -> None:
-        usual = environment()
+        usual = Settings.from_environment()
         every = usual.summarize_every if every is None else every
         importance = usual.importance_score if importance_score is None else importance_score
         if every < 1 or not timeout_s > 0:
