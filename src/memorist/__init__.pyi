@@ -38,10 +38,12 @@ from memorist.errors import StoreUnavailableError as StoreUnavailableError
 from memorist.errors import TooLargeError as TooLargeError
 from memorist.errors import UnauthorizedError as UnauthorizedError
 from memorist.errors import WindowError as WindowError
+from memorist.library import Library as Library
 from memorist.lifecycle.settings import Extraction as Extraction
 from memorist.lifecycle.settings import Policy as Policy
 from memorist.lifecycle.settings import Retention as Retention
 from memorist.memory import Memory as Memory
+from memorist.notebook import Notebook as Notebook
 from memorist.providers.chat_model import ChatModel as ChatModel
 from memorist.providers.chat_model import Reply as Reply
 from memorist.providers.embedder import Embedder as Embedder
@@ -96,8 +98,6 @@ from memorist.views.conversation import BaseMemory as BaseMemory
 from memorist.views.conversation import ConversationMemory as ConversationMemory
 from memorist.views.knowledge import KGMemory as KGMemory
 from memorist.views.knowledge import MemoryManager as MemoryManager
-from memorist.views.library import Library as Library
-from memorist.views.notebook import Notebook as Notebook
 
 __version__: str
 __all__: list[str]

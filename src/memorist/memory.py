@@ -50,10 +50,10 @@ from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.builder import ArticleSource
+    from memorist.library import Library
+    from memorist.notebook import Notebook
     from memorist.providers.chat_model import ChatModel
     from memorist.records.archive import RestoreReport
-    from memorist.views.library import Library
-    from memorist.views.notebook import Notebook
 
 T = TypeVar("T")
 _NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}  # of an item
@@ -422,7 +422,7 @@ class Memory:
 
     def notes(self, *, user: str, agent: str | None = None, max_chars: int = 64_000) -> Notebook:
         """The Markdown notes of a user and agent, to read and edit."""
-        from memorist.views.notebook import Notebook
+        from memorist.notebook import Notebook
 
         return Notebook(self, user=user, agent=agent, max_chars=max_chars)
 
@@ -430,7 +430,7 @@ class Memory:
         self, name: str = "library", *, user: str | None = None, agent: str | None = None
     ) -> Library:
         """Articles to find and quote: shared by the tenant under a name, or a user's own."""
-        from memorist.views.library import Library
+        from memorist.library import Library
 
         return Library(self, name, user=user, agent=agent)
 

@@ -12,12 +12,12 @@ from memorist.agents.tool_schema import ToolSchema, schema_of, tool
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
+from memorist.library import WINDOW, Library
 from memorist.memory import Memory
+from memorist.notebook import Notebook
 from memorist.records.memories import Kind
 from memorist.records.message import ROLES, Message, Source, least_trusted, readable
 from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, new_id
-from memorist.views.library import WINDOW, Library
-from memorist.views.notebook import Notebook
 
 DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can
 MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000

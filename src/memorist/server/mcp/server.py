@@ -28,10 +28,10 @@ from memorist.agents.assistant import REVISING, ToolSet, tools_for
 from memorist.agents.tool_schema import Argument, ToolSchema, without_null
 from memorist.agents.toolbox import DEADLINE_MS, LONGEST_QUESTION, Toolbox, check_length
 from memorist.errors import MemoristError
+from memorist.library import Library
 from memorist.memory import Memory
+from memorist.notebook import Notebook
 from memorist.records.message import readable
-from memorist.views.library import Library
-from memorist.views.notebook import Notebook
 
 INSTRUCTIONS = (
     "The long-term memory of an agent. Recall before you answer what may have been talked about "
