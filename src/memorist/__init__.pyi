@@ -55,6 +55,11 @@ from memorist.records.documents import Article as Article
 from memorist.records.documents import Compression as Compression
 from memorist.records.documents import Note as Note
 from memorist.records.documents import Summary as Summary
+from memorist.records.log import Appended as Appended
+from memorist.records.log import Job as Job
+from memorist.records.log import LogEntry as LogEntry
+from memorist.records.log import Remembered as Remembered
+from memorist.records.log import Session as Session
 from memorist.records.memories import Add as Add
 from memorist.records.memories import Candidate as Candidate
 from memorist.records.memories import Change as Change
@@ -68,13 +73,8 @@ from memorist.records.memories import Restore as Restore
 from memorist.records.memories import Retract as Retract
 from memorist.records.memories import Supersede as Supersede
 from memorist.records.message import AgentCallMsg as AgentCallMsg
-from memorist.records.message import Appended as Appended
-from memorist.records.message import Job as Job
-from memorist.records.message import LogEntry as LogEntry
 from memorist.records.message import Message as Message
 from memorist.records.message import MessageContent as MessageContent
-from memorist.records.message import Remembered as Remembered
-from memorist.records.message import Session as Session
 from memorist.records.message import ToolCallMsg as ToolCallMsg
 from memorist.records.message import extract_action_from_message as extract_action_from_message
 from memorist.records.query import Filters as Filters

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from memorist.errors import InvalidError, NotFoundError
+from memorist.records.log import Batch, Job, LogEntry, Remembered
 from memorist.records.memories import (
     CORRECTED,
     EDITED,
@@ -27,18 +28,9 @@ from memorist.records.memories import (
     Supersede,
     Tier,
 )
-from memorist.records.message import (
-    UNSET,
-    Batch,
-    Job,
-    LogEntry,
-    Message,
-    Remembered,
-    Source,
-    given,
-    least_trusted,
-)
+from memorist.records.message import UNSET, Message, given
 from memorist.records.scope import Scope, named_scope
+from memorist.records.sources import Source, least_trusted
 from memorist.records.values import (
     MAX_SHORT_BYTES,
     check_key,

@@ -17,7 +17,8 @@ from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import ReadImage, encode_image, stored_reader
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.query import RECALL_DEADLINE_MS, Hit, Recall
 from memorist.records.scope import Scope
 from memorist.store.base import Store

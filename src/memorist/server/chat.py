@@ -26,7 +26,8 @@ from memorist.library import Library
 from memorist.memory import Memory
 from memorist.providers.images import refuse_image
 from memorist.providers.opening import open_langchain_model, openai_name
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.query import RECALL_DEADLINE_MS, Recall
 from memorist.records.values import check_text, new_id, reply_id
 from memorist.runtime import window_of

@@ -18,8 +18,8 @@ from memorist.records.memories import (
     State,
     Tier,
 )
-from memorist.records.message import Source
 from memorist.records.query import Forgotten
+from memorist.records.sources import Source
 from memorist.records.values import Tally, check_moment
 from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT, FACT_ID, MEMORY, MEMORY_ID
