@@ -17,7 +17,6 @@ from memorist.context.window import Context, Window
 from memorist.documents import Articles, Entries
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
-from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
 from memorist.namespaces import Facts, Jobs, Memories
 from memorist.operations import OPERATIONS, make_cursor
@@ -201,13 +200,7 @@ class RemoteMemories(Memories):
     retract = remote(Memories.retract, "retract_memory", lambda data: None, id="record_id")
     undo = remote(Memories.undo, "undo_memory", codec.read_changes, id="record_id")
     audit = remote(Memories.audit, "audit", Audit, prepare=without_bytes)
-    maintain = remote(
-        Memories.maintain,
-        "maintain",
-        lambda data: Maintained(
-            changes=cast(Any, tuple(codec.read_changes(data))), dry_run=data["dry_run"]
-        ),
-    )
+    maintain = remote(Memories.maintain, "maintain", codec.read_maintained)
 
 
 class RemoteJobs(Jobs):

@@ -298,11 +298,24 @@ class Memory:
         the others found; with None, all are waited for. The rest of the parameters are filters:
         see `Filters`.
         """
-        moments: dict[str, Any] = {"after": after, "before": before, "as_of": as_of}
-        filters = Filters.of(kind=kind, category=category, role=role, tags=tags, **moments)
         scope = self.scope(user=user, agent=agent, session=session)
-        how: Any = {"limit": limit, "min_score": min_score, "deadline_ms": deadline_ms}
-        return self.search(scope, question, filters=filters, **how)
+        filters = Filters.of(
+            kind=kind,
+            category=category,
+            role=role,
+            tags=tags,
+            after=after,
+            before=before,
+            as_of=as_of,
+        )
+        return self.search(
+            scope,
+            question,
+            limit=limit,
+            min_score=min_score,
+            deadline_ms=deadline_ms,
+            filters=filters,
+        )
 
     def search(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.records.log import Batch, Job, LogEntry, Remembered
@@ -238,10 +238,20 @@ class Facts(MemoryPart):
         max_bytes: int | None = None,
     ) -> List[Fact]:
         """The facts that hold now, in the order they were learnt; as `as_of` otherwise."""
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate, "object": object}
-        about |= {"source": source, "text": text, "newest_first": newest_first}
-        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
-        return self.as_of(user=user, agent=agent, **about, valid=self._runtime.clock(), **page)
+        return self.as_of(
+            user=user,
+            agent=agent,
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            source=source,
+            text=text,
+            valid=self._runtime.clock(),
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
 
     def as_of(
         self,
@@ -268,11 +278,21 @@ class Facts(MemoryPart):
         last of which may go on: what holds them all, in the order in which it was learnt. For a
         page, give a `limit`, and as `after` the `known_from` and id of the last fact before.
         """
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate, "object": object}
-        about |= {"source": source, "text": text, "newest_first": newest_first}
-        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
         scope = self._scope(user, agent)
-        facts = self._store.facts(scope, **about, valid_at=valid, known_at=known, **page)
+        facts = self._store.facts(
+            scope,
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            source=source,
+            text=text,
+            valid_at=valid,
+            known_at=known,
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
         return self._shown(scope, facts)
 
     def _shown(self, scope: Scope, facts: Sequence[Fact]) -> List[Fact]:
@@ -292,8 +312,9 @@ class Facts(MemoryPart):
         after: tuple[datetime, str] | None = None,
     ) -> List[Fact]:
         """Every fact there ever was about a subject and predicate, in the order learnt."""
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate}
-        return self.as_of(user=user, agent=agent, **about, limit=limit, after=after)
+        return self.as_of(
+            user=user, agent=agent, subject=subject, predicate=predicate, limit=limit, after=after
+        )
 
     def chain(self, id: str, *, user: str) -> List[Fact]:
         """The facts that superseded one another, with this one among them, oldest first."""
@@ -317,9 +338,11 @@ class Facts(MemoryPart):
         limit: int = 150,
     ) -> Neighbourhood:
         """The facts that name someone or something now, at a moment or `always`, newest first."""
-        scope, valid = self._scope(user, agent), None if always else as_of or self._runtime.clock()
-        moments: dict[str, Any] = {"valid_at": valid, "known_at": None if always else as_of}
-        facts = self._store.neighbourhood(scope, name, **moments, limit=limit + 1)
+        scope = self._scope(user, agent)
+        valid, known = (None, None) if always else (as_of or self._runtime.clock(), as_of)
+        facts = self._store.neighbourhood(
+            scope, name, valid_at=valid, known_at=known, limit=limit + 1
+        )
         if not facts and not self._store.neighbourhood(scope, name, limit=1):
             raise NotFoundError("no fact of this user names this")
         shown = tuple(self._shown(scope, facts[:limit]))
@@ -398,12 +421,23 @@ class Memories(MemoryPart):
         may go on: what holds them all now, in the order in which it was learnt. For a page, give a
         `limit`, and as `after` the `created_at` and id of the last one before.
         """
-        filters: dict[str, Any] = {"text": text, "kind": kind, "category": category, "tag": tag}
-        filters |= {"tier": tier, "source": source, "newest_first": newest_first}
-        filters |= {"created_after": created_after, "created_before": created_before}
-        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
-        scope = self._scope(user, agent, session)
-        return self._store.items(scope, current=current, state=state, **filters, **page)
+        return self._store.items(
+            self._scope(user, agent, session),
+            current=current,
+            state=state,
+            text=text,
+            kind=kind,
+            category=category,
+            tag=tag,
+            tier=tier,
+            source=source,
+            created_after=created_after,
+            created_before=created_before,
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
 
     def change(
         self,

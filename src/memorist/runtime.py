@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memorist import metrics
 from memorist.config import Settings
@@ -174,17 +174,21 @@ class Runtime:
     def _open_worker(self) -> Worker | None:
         from memorist.lifecycle.worker import Worker, WorkerElsewhere
 
-        options: dict[str, Any] = {"clock": self.clock, "gate": self._gate}
         if self._wake_worker is not None:
             name = "" if self.embedder is None else self.embedder.name
             kinds = (*embedding_kinds(name), *extraction_kinds(has_embedder=True))
             return WorkerElsewhere(
-                self._wake_worker, self.store, self.settings, kinds=kinds, **options
+                self._wake_worker,
+                self.store,
+                self.settings,
+                kinds=kinds,
+                clock=self.clock,
+                gate=self._gate,
             )
         if self.extraction is None:
             return None
         kinds = extraction_kinds(has_embedder=self.embedder is not None)
-        return Worker(self.store, self.extraction, kinds=kinds, **options)
+        return Worker(self.store, self.extraction, kinds=kinds, clock=self.clock, gate=self._gate)
 
     def _open_indexer(self) -> Indexer | None:
         if self.embedder is None or self._wake_worker is not None:

@@ -76,8 +76,13 @@ def demo(
     """
     with TemporaryDirectory(prefix="memorist-demo-") as folder:
         file = Path(folder) / "demo.db"
-        options: Any = {"embedder": MiniLM(), "extraction": DEFAULT_EXTRACTION}
-        with Memory(file, tenant="default", clock=DemoClock(), **options) as memory:
+        with Memory(
+            file,
+            tenant="default",
+            embedder=MiniLM(),
+            extraction=DEFAULT_EXTRACTION,
+            clock=DemoClock(),
+        ) as memory:
             for number, (headline, lines) in enumerate(PARTS.items(), 1):
                 console.print(Text.assemble((f"\n {number} ", "bold cyan"), (headline, "bold")))
                 pause(0.8)

@@ -95,11 +95,13 @@ def split(entries: Sequence[LogEntry], keep_last: int) -> int:
 def last_to_summarise(store: Store, scope: Scope, keep_last: int) -> int | None:
     """The seq up to which a session may be summarised; None if nothing is left to summarise."""
     newest = store.summary(scope)
-    bounds: Any = {"after": newest.last_seq if newest else None, "max_bytes": MAX_READ_BYTES}
-    entries = store.history(scope, last=keep_last + TOOL_RESULT_REACH, **bounds)
+    read = partial(
+        store.history, scope, after=newest.last_seq if newest else None, max_bytes=MAX_READ_BYTES
+    )
+    entries = read(last=keep_last + TOOL_RESULT_REACH)
     ended = entries[: split(entries, keep_last)][-1:]
     if entries and not ended:  # there may be older ones, where these are long
-        ended = store.history(scope, last=1, before=entries[0].seq, **bounds)
+        ended = read(last=1, before=entries[0].seq)
     return ended[0].seq if ended else None
 
 

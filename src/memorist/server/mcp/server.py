@@ -349,7 +349,11 @@ def _session(toolbox: Toolbox, user: str, session: str) -> str:
 def _prompt(toolbox: Toolbox, question: str, user_id: str) -> str:
     box = toolbox.for_user(user_id)
     check_length(question, LONGEST_QUESTION, "question")
-    whose: dict[str, Any] = {"user": box.user or "", "agent": box.agent}
-    limits: dict[str, Any] = {"max_tokens": PROMPT_TOKENS, "deadline_ms": DEADLINE_MS}
-    context = box.memory.context(question, **whose, **limits)
+    context = box.memory.context(
+        question,
+        user=box.user or "",
+        agent=box.agent,
+        max_tokens=PROMPT_TOKENS,
+        deadline_ms=DEADLINE_MS,
+    )
     return "\n\n".join(readable(message["content"]) for message in context.messages)

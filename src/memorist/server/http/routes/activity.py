@@ -7,7 +7,7 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header, Path
 from fastapi.sse import EventSourceResponse, format_sse_event
@@ -189,13 +189,12 @@ async def events(
     A stream of server-sent events, each with its place as `id`; a client that reconnects sends it
     as Last-Event-ID. Or, where only JSON is accepted, those after a place in one object.
     """
-    place: dict[str, Any] = {"user": caller.user(query.user), "agent": query.agent}
-    read = partial(caller.memory.events, **place, limit=query.limit)
+    now = partial(caller.memory.events, user=caller.user(query.user))
+    read = partial(now, agent=query.agent, limit=query.limit)
     first = await to_thread(read, after=last_event_id or query.after)
     if wants_json(accept):
         return Response(TypeAdapter(Events).dump_json(first), media_type="application/json")
     polls: EventPolls = request.app.state.polls
-    now = partial(caller.memory.events, user=place["user"])
     place_of_now = partial(polls.next_place, caller.scope(query).owner, now)
     stopping: asyncio.Event = request.app.state.stopping
     stream = _followed(first, read, place_of_now, stopping, query.timeout_s)

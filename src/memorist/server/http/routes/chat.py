@@ -132,9 +132,15 @@ async def chat(ask: ChatAsk, request: Request, caller: Caller, accept: Accept = 
     asked_id alone, is not stored again: it is answered if it was not, or its answer is repeated.
     """
     runtime: ChatRuntime = request.app.state.chats
-    place: dict[str, Any] = {"agent": ask.agent or ask.agent_id, "session": ask.session_id}
-    place["user"] = caller.user(ask.user)
-    question = await to_thread(chat_question, caller.memory, ask.message, ask.asked_id, **place)
+    question = await to_thread(
+        chat_question,
+        caller.memory,
+        ask.message,
+        ask.asked_id,
+        user=caller.user(ask.user),
+        agent=ask.agent or ask.agent_id,
+        session=ask.session_id,
+    )
     reply = await runtime.earlier_reply(caller.memory, question)
     turn = _ChatTurn(runtime, caller.memory, question, request)
     events = turn.events(question.chat.id == ask.session_id, reply)

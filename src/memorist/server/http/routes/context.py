@@ -175,6 +175,10 @@ def compress(body: CompressBody, caller: Caller) -> Compression | None:
 @operation("list_summaries", example=_SUMMARY)
 def list_summaries(query: Url[SummariesQuery], caller: Caller) -> Page[Summary]:
     """The summaries of a session, in the order of the messages that they reach to."""
-    whose: dict[str, Any] = {"user": caller.user(query.user), "session": query.session}
-    read = partial(caller.memory.summaries, **whose, oldest_first=query.oldest_first)
+    read = partial(
+        caller.memory.summaries,
+        user=caller.user(query.user),
+        session=query.session,
+        oldest_first=query.oldest_first,
+    )
     return keyset_page(read, query, number=lambda summary: summary.last_seq)

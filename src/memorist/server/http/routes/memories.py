@@ -311,6 +311,10 @@ def get_neighbourhood(
     name: EntityName, query: Url[NeighbourhoodQuery], caller: Caller
 ) -> Neighbourhood:
     """The facts that name someone or something, newest first."""
-    as_of = _checked(query.as_of, "as_of")
-    options: dict[str, Any] = {"as_of": as_of, "always": query.always, "limit": query.limit}
-    return caller.memory.facts.neighbourhood(name, **caller.place(query), **options)
+    return caller.memory.facts.neighbourhood(
+        name,
+        **caller.place(query),
+        as_of=_checked(query.as_of, "as_of"),
+        always=query.always,
+        limit=query.limit,
+    )
