@@ -32,8 +32,8 @@ from memorist.records.archive import (
     to_line,
     type_of,
 )
+from memorist.records.json_values import has_too_many_values, refuse_constant
 from memorist.records.scope import ROOMS, Scope, shared_scope
-from memorist.records.values import has_too_many_values, refuse_constant
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
 from memorist.store.indexing import check_size

@@ -20,8 +20,9 @@ from memorist.agents.tool_schema import Argument, McpResult, McpTool, ToolCaller
 from memorist.config import Settings
 from memorist.context.quote import quoted
 from memorist.errors import InvalidError, MemoristError, StoreUnavailableError, needs_extra
+from memorist.records.json_values import storable
 from memorist.records.message import readable
-from memorist.records.values import replace_unstorable, storable
+from memorist.records.values import replace_unstorable
 
 with needs_extra("agents"):
     from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages

@@ -14,8 +14,9 @@ from functools import cache
 from typing import Any
 
 from memorist.errors import MessageError
+from memorist.records.json_values import check_json, dump_json, storable
 from memorist.records.message import Message, ToolCallMsg, extras, from_extras
-from memorist.records.values import UNSTORABLE, check_json, dump_json, storable
+from memorist.records.values import UNSTORABLE
 from memorist.records.wire import response_fields
 
 Stored = dict[str, Any]

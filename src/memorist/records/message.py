@@ -12,14 +12,13 @@ from itertools import dropwhile
 from typing import Any, Self
 
 from memorist.errors import ImageError, InvalidError, MessageError
+from memorist.records.json_values import check_json, dump_json
 from memorist.records.values import (
     MAX_SHORT_BYTES,
     MadeAt,
-    check_json,
     check_key,
     check_moment,
     check_text,
-    dump_json,
     new_id,
     shorten,
 )

@@ -6,8 +6,9 @@ Newer ones wrap each item of a conversation with its date; older ones have the i
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from memorist.records.json_values import storable
 from memorist.records.message import Message
-from memorist.records.values import MadeAt, storable
+from memorist.records.values import MadeAt
 from memorist.transfer.content import LEFT_OUT, Loose, Part, heads, message, named, turns
 from memorist.transfer.items import Item, Skipped, stable_id
 from memorist.transfer.source import Source

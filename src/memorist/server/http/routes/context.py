@@ -10,9 +10,9 @@ from memorist.context.window import QUOTED_SCORE, Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Compression, Summary
+from memorist.records.json_values import check_json
 from memorist.records.message import UNSET, Message
 from memorist.records.query import MIN_SCORE, Recall
-from memorist.records.values import check_json
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
 from memorist.server.http.pagination import Page, keyset_page
