@@ -23,9 +23,9 @@ from memorist.records.query import MIN_SCORE
 from memorist.records.values import Tally
 from memorist.server.chat import ChatRuntime
 from memorist.server.http import schemas
+from memorist.server.http.events import STREAM_HEADERS, Accept, event, wants_json, with_pings
 from memorist.server.http.openapi import AT, MEMORY_ID, MESSAGE_ID, SESSION_ID, stream_response
 from memorist.server.http.pagination import Page, keyset_page, named_page
-from memorist.server.http.routes.chat import STREAM_HEADERS, Accept, event, wants_json, with_pings
 from memorist.server.http.routes.messages import Patience
 from memorist.server.http.routing import Caller, Url, operation
 

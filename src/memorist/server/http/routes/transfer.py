@@ -27,9 +27,9 @@ from starlette.responses import Response, StreamingResponse
 from memorist.records.archive import RestoreReport
 from memorist.records.values import Tally
 from memorist.server.http import schemas
+from memorist.server.http.events import Accept, NamedEvent, event, event_response, wants_json
 from memorist.server.http.openapi import AT, stream_response
 from memorist.server.http.problems import on_error
-from memorist.server.http.routes.chat import Accept, NamedEvent, event, event_response, wants_json
 from memorist.server.http.routing import Caller, Url, operation
 from memorist.transfer.importing import Progress, Report, run_import
 from memorist.transfer.items import Skipped
