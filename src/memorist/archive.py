@@ -70,9 +70,9 @@ class Checksum:
         return {"records": dict(self.counts), "sum": f"{self._sum % 2**256:064x}"}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Checksum) and self._shown() == other._shown()
+        return isinstance(other, Checksum) and self._compared() == other._compared()
 
-    def _shown(self) -> Any:
+    def _compared(self) -> Any:
         return self._sum % 2**256, {**self.counts, "vectors": 0}
 
 

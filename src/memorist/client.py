@@ -255,7 +255,7 @@ class RemoteEntries(Entries):
         return 0
 
 
-def listed(**always: Any) -> Any:
+def list_options(**always: Any) -> Any:
     """The options of a list of the store, with arguments that it always sends."""
     return {"prepare": lambda asked: {**always, **codec.list_json(asked)}, "pages": True}
 
@@ -265,15 +265,19 @@ class RemoteStore:
 
     kind = "server"
 
-    sessions = remote(Store.sessions, "list_sessions", Session, **listed())
+    sessions = remote(Store.sessions, "list_sessions", Session, **list_options())
     session_summaries = remote(
-        Store.session_summaries, "list_sessions", SessionSummary, **listed(summary=True)
+        Store.session_summaries, "list_sessions", SessionSummary, **list_options(summary=True)
     )
-    revisions = remote(Store.revisions, "list_revisions", Message, **listed())
-    note_versions = remote(Store.note_versions, "list_versions", Note, **listed())
-    articles = remote(Store.articles, "list_articles", ArticleInfo, **listed())
-    following = remote(Store.following, "list_messages", LogEntry, **listed(oldest_first=True))
-    summaries = remote(Store.summaries, "list_summaries", Summary, **listed(oldest_first=False))
+    revisions = remote(Store.revisions, "list_revisions", Message, **list_options())
+    note_versions = remote(Store.note_versions, "list_versions", Note, **list_options())
+    articles = remote(Store.articles, "list_articles", ArticleInfo, **list_options())
+    following = remote(
+        Store.following, "list_messages", LogEntry, **list_options(oldest_first=True)
+    )
+    summaries = remote(
+        Store.summaries, "list_summaries", Summary, **list_options(oldest_first=False)
+    )
 
     def __init__(self, api: Api) -> None:
         self.api = self._api = api

@@ -293,9 +293,9 @@ class Facts(MemoryPart):
             after=after,
             max_bytes=max_bytes,
         )
-        return self._shown(scope, facts)
+        return self._with_shown_names(scope, facts)
 
-    def _shown(self, scope: Scope, facts: Sequence[Fact]) -> List[Fact]:
+    def _with_shown_names(self, scope: Scope, facts: Sequence[Fact]) -> List[Fact]:
         from memorist.language.people import People
 
         people = People.of(self._store.naming(scope) if facts else ())
@@ -345,7 +345,7 @@ class Facts(MemoryPart):
         )
         if not facts and not self._store.neighbourhood(scope, name, limit=1):
             raise NotFoundError("no fact of this user names this")
-        shown = tuple(self._shown(scope, facts[:limit]))
+        shown = tuple(self._with_shown_names(scope, facts[:limit]))
         return Neighbourhood(name=name, facts=shown, more=len(facts) > limit)
 
 
@@ -465,7 +465,7 @@ class Memories(MemoryPart):
         changed = given(text=text) | labels
         corrected = said_in is not UNSET
         if corrected:
-            entry = self._said(said_in, user)
+            entry = self._correction(said_in, user)
             now, trust = entry.message.created_at, least_trusted((item.source, entry.source))
             changed |= {"sources": (said_in,), "source": trust}
         new = replace(item, id=new_id(), created_at=now, **changed)
@@ -475,7 +475,7 @@ class Memories(MemoryPart):
         self._runtime.wake()
         return new.id
 
-    def _said(self, message_id: str, user: str) -> LogEntry:
+    def _correction(self, message_id: str, user: str) -> LogEntry:
         for entry in self._store.find(self._scope(user), [check_text(message_id, "said_in")]):
             return entry
         raise NotFoundError("said_in names no message of this user")

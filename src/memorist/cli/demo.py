@@ -102,7 +102,7 @@ def pause(seconds: float) -> None:
         time.sleep(seconds)
 
 
-def _said(memory: Memory) -> Iterator[Text]:
+def _conversation(memory: Memory) -> Iterator[Text]:
     stored = 0
     for messages in tell(memory):
         stored += len(messages)
@@ -171,7 +171,7 @@ def _window(memory: Memory) -> Iterator[Text]:
 
 
 PARTS = {
-    "What is said goes in, word for word": _said,
+    "What is said goes in, word for word": _conversation,
     "Recall finds what bears on a question, and says why": _recalled,
     "A change of mind is resolved: the old is kept, and marked as over": _resolved,
     f"A window of {TASK_TOKENS} tokens is filled, and the receipt says with what": _window,

@@ -33,7 +33,7 @@ def read(source: Source) -> Iterator[Item]:
             place, line = found[0], Loose.of(found[1])
             session, at = session or _session(line) or stable_id(file), line.date("timestamp") or at
             item = line.below("payload") if line.get("type") == "response_item" else line
-            yield from turns(place, _said(item, f"{session}/{number}", at), session, name)
+            yield from turns(place, _parts(item, f"{session}/{number}", at), session, name)
 
 
 def _session(line: Loose) -> str:
@@ -43,7 +43,7 @@ def _session(line: Loose) -> str:
     return line.text("id") if line.keys() >= {"id", "timestamp", "instructions"} else ""
 
 
-def _said(item: Loose, id_: str, at: datetime | None) -> Iterator[Part]:
+def _parts(item: Loose, id_: str, at: datetime | None) -> Iterator[Part]:
     kind = item.text("type")
     if kind in LEFT_OUT["codex"]:
         yield LEFT_OUT["codex"][kind]

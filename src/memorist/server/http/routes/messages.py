@@ -257,15 +257,15 @@ def remember_many(body: RememberManyBody, caller: Caller) -> Page[Remembered]:
     items = list[dict[str, Any]]()
     for number, item in enumerate(body.items):
         with naming_item(number, len(body.items)):
-            items.append(_said(item, item.messages, caller))
+            items.append(_remember_arguments(item, item.messages, caller))
     return Page(items=caller.memory.remember_many(items, source=body.source))
 
 
 def _remember(body: _NewMessages, inputs: Sequence[MessageBody], caller: Caller) -> Remembered:
-    return caller.memory.remember(**_said(body, inputs, caller), source=body.source)
+    return caller.memory.remember(**_remember_arguments(body, inputs, caller), source=body.source)
 
 
-def _said(
+def _remember_arguments(
     body: schemas.SessionRequest, inputs: Sequence[MessageBody], caller: Caller
 ) -> dict[str, Any]:
     """The messages of a request, their user and session."""
