@@ -110,7 +110,7 @@ class Api:
 
 def api_of(owner: Any) -> Api:
     """The API that a remote memory, or a part of one, speaks to."""
-    api: Api = owner._runtime.api
+    api: Api = owner._api if isinstance(owner, RemoteStore) else owner._runtime.api
     return api
 
 
@@ -280,9 +280,8 @@ class RemoteStore:
     )
 
     def __init__(self, api: Api) -> None:
-        self.api = self._api = api
+        self._api = api
         self.place = api.connection.url
-        self._runtime = self
         self._sent: dict[str, int] = {}  # characters of unfinished messages that the server has
 
     def __getattr__(self, name: str) -> Any:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
 
 T = TypeVar("T")
 _NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}  # of an item
+_scope = lru_cache(maxsize=1_024)(named_scope)  # making one takes a hash of its user
 
 
 class Memory:
@@ -591,6 +592,3 @@ class Memory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-_scope = lru_cache(maxsize=1_024)(named_scope)

@@ -81,7 +81,9 @@ class MemoryPart:
         if cited:  # it is trusted as the least trusted of the messages it cites
             sources = (candidate.source, *(entry.source for entry in cited))
             candidate = replace(candidate, source=least_trusted(sources))
-        changes = keep(self._store, scope, candidate, runtime.settings.policy, runtime.clock)
+        changes = keep(
+            self._store, scope, candidate, runtime.extraction_settings.policy, runtime.clock
+        )
         runtime.wake()
         for change in changes:
             if isinstance(change, Add | Supersede):
@@ -391,7 +393,7 @@ class Memories(MemoryPart):
             sources=check_keys(sources, "sources"),
             expires_at=expires_at,
         )
-        candidate = classified(candidate, policy=self._runtime.settings.policy)
+        candidate = classified(candidate, policy=self._runtime.extraction_settings.policy)
         return self._keep(self._scope(user, agent, session), candidate)
 
     def list(
@@ -512,7 +514,9 @@ class Memories(MemoryPart):
         from memorist.lifecycle.policy import maintain
 
         runtime, scope = self._runtime, self._scope(user, agent)
-        return maintain(self._store, scope, runtime.settings, runtime.clock(), dry_run=dry_run)
+        return maintain(
+            self._store, scope, runtime.extraction_settings, runtime.clock(), dry_run=dry_run
+        )
 
     def audit(self, *, user: str, agent: str | None = None, max_bytes: int | None = None) -> Audit:
         """Which memories are junk, duplicates, stale, contradictory or hold secrets."""

@@ -39,7 +39,6 @@ def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Pat
 
 
 BROKEN = """
-import sys
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.server.http import run
