@@ -27,7 +27,7 @@ from memorist.context.compression.compress import Style, compress
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import clauses, stems
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.records.message import LogEntry
+from memorist.records.log import LogEntry
 from memorist.records.scope import Scope
 
 SHARE = 10  # the summary has one of so many tokens

@@ -38,10 +38,12 @@ from memorist.errors import StoreUnavailableError as StoreUnavailableError
 from memorist.errors import TooLargeError as TooLargeError
 from memorist.errors import UnauthorizedError as UnauthorizedError
 from memorist.errors import WindowError as WindowError
+from memorist.library import Library as Library
 from memorist.lifecycle.settings import Extraction as Extraction
 from memorist.lifecycle.settings import Policy as Policy
 from memorist.lifecycle.settings import Retention as Retention
 from memorist.memory import Memory as Memory
+from memorist.notebook import Notebook as Notebook
 from memorist.providers.chat_model import ChatModel as ChatModel
 from memorist.providers.chat_model import Reply as Reply
 from memorist.providers.embedder import Embedder as Embedder
@@ -53,6 +55,11 @@ from memorist.records.documents import Article as Article
 from memorist.records.documents import Compression as Compression
 from memorist.records.documents import Note as Note
 from memorist.records.documents import Summary as Summary
+from memorist.records.log import Appended as Appended
+from memorist.records.log import Job as Job
+from memorist.records.log import LogEntry as LogEntry
+from memorist.records.log import Remembered as Remembered
+from memorist.records.log import Session as Session
 from memorist.records.memories import Add as Add
 from memorist.records.memories import Candidate as Candidate
 from memorist.records.memories import Change as Change
@@ -66,13 +73,8 @@ from memorist.records.memories import Restore as Restore
 from memorist.records.memories import Retract as Retract
 from memorist.records.memories import Supersede as Supersede
 from memorist.records.message import AgentCallMsg as AgentCallMsg
-from memorist.records.message import Appended as Appended
-from memorist.records.message import Job as Job
-from memorist.records.message import LogEntry as LogEntry
 from memorist.records.message import Message as Message
 from memorist.records.message import MessageContent as MessageContent
-from memorist.records.message import Remembered as Remembered
-from memorist.records.message import Session as Session
 from memorist.records.message import ToolCallMsg as ToolCallMsg
 from memorist.records.message import extract_action_from_message as extract_action_from_message
 from memorist.records.query import Filters as Filters
@@ -96,8 +98,6 @@ from memorist.views.conversation import BaseMemory as BaseMemory
 from memorist.views.conversation import ConversationMemory as ConversationMemory
 from memorist.views.knowledge import KGMemory as KGMemory
 from memorist.views.knowledge import MemoryManager as MemoryManager
-from memorist.views.library import Library as Library
-from memorist.views.notebook import Notebook as Notebook
 
 __version__: str
 __all__: list[str]

@@ -12,16 +12,16 @@ from memorist import documents, namespaces
 from memorist.chat import Chat, Stream
 from memorist.context.quote import Quote
 from memorist.context.tokens import TokenCounter
+from memorist.library import Library
 from memorist.lifecycle.settings import Extraction
 from memorist.memory import Memory
+from memorist.notebook import MAX_CHARS, Notebook
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.message import UNSET, Message
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.views.library import Library
-from memorist.views.notebook import MAX_CHARS, Notebook
 
 P = ParamSpec("P")
 T = TypeVar("T")

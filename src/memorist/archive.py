@@ -32,8 +32,8 @@ from memorist.records.archive import (
     to_line,
     type_of,
 )
+from memorist.records.json_values import has_too_many_values, refuse_constant
 from memorist.records.scope import ROOMS, Scope, shared_scope
-from memorist.records.values import has_too_many_values, refuse_constant
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
 from memorist.store.indexing import check_size
@@ -70,9 +70,9 @@ class Checksum:
         return {"records": dict(self.counts), "sum": f"{self._sum % 2**256:064x}"}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Checksum) and self._shown() == other._shown()
+        return isinstance(other, Checksum) and self._compared() == other._compared()
 
-    def _shown(self) -> Any:
+    def _compared(self) -> Any:
         return self._sum % 2**256, {**self.counts, "vectors": 0}
 
 

@@ -12,7 +12,8 @@ from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
-from memorist.records.message import UNSET, Content, Message, Session, TextPart
+from memorist.records.log import Session, TextPart
+from memorist.records.message import UNSET, Content, Message
 from memorist.records.query import MIN_SCORE, Names, Recall
 from memorist.records.values import check_text, new_id
 

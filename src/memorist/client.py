@@ -17,7 +17,6 @@ from memorist.context.window import Context, Window
 from memorist.documents import Articles, Entries
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
-from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
 from memorist.namespaces import Facts, Jobs, Memories
 from memorist.operations import OPERATIONS, make_cursor
@@ -42,23 +41,12 @@ from memorist.records.documents import (
     Summary,
 )
 from memorist.records.entry import Answer, Ask, Put
+from memorist.records.log import Batch, Job, LogEntry, Remembered, Session, SessionSummary, TextPart
 from memorist.records.memories import Entity, Fact, MemoryItem, Neighbourhood
-from memorist.records.message import (
-    UNSET,
-    Batch,
-    Job,
-    LogEntry,
-    Message,
-    MessageLike,
-    Remembered,
-    Session,
-    SessionSummary,
-    Source,
-    TextPart,
-    to_messages,
-)
+from memorist.records.message import UNSET, Message, MessageLike, to_messages
 from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
+from memorist.records.sources import Source
 from memorist.records.values import now
 from memorist.runtime import Runtime
 from memorist.store.base import Store
@@ -122,7 +110,7 @@ class Api:
 
 def api_of(owner: Any) -> Api:
     """The API that a remote memory, or a part of one, speaks to."""
-    api: Api = owner._runtime.api
+    api: Api = owner._api if isinstance(owner, RemoteStore) else owner._runtime.api
     return api
 
 
@@ -212,13 +200,7 @@ class RemoteMemories(Memories):
     retract = remote(Memories.retract, "retract_memory", lambda data: None, id="record_id")
     undo = remote(Memories.undo, "undo_memory", codec.read_changes, id="record_id")
     audit = remote(Memories.audit, "audit", Audit, prepare=without_bytes)
-    maintain = remote(
-        Memories.maintain,
-        "maintain",
-        lambda data: Maintained(
-            changes=cast(Any, tuple(codec.read_changes(data))), dry_run=data["dry_run"]
-        ),
-    )
+    maintain = remote(Memories.maintain, "maintain", codec.read_maintained)
 
 
 class RemoteJobs(Jobs):
@@ -273,7 +255,7 @@ class RemoteEntries(Entries):
         return 0
 
 
-def listed(**always: Any) -> Any:
+def list_options(**always: Any) -> Any:
     """The options of a list of the store, with arguments that it always sends."""
     return {"prepare": lambda asked: {**always, **codec.list_json(asked)}, "pages": True}
 
@@ -283,20 +265,23 @@ class RemoteStore:
 
     kind = "server"
 
-    sessions = remote(Store.sessions, "list_sessions", Session, **listed())
+    sessions = remote(Store.sessions, "list_sessions", Session, **list_options())
     session_summaries = remote(
-        Store.session_summaries, "list_sessions", SessionSummary, **listed(summary=True)
+        Store.session_summaries, "list_sessions", SessionSummary, **list_options(summary=True)
     )
-    revisions = remote(Store.revisions, "list_revisions", Message, **listed())
-    note_versions = remote(Store.note_versions, "list_versions", Note, **listed())
-    articles = remote(Store.articles, "list_articles", ArticleInfo, **listed())
-    following = remote(Store.following, "list_messages", LogEntry, **listed(oldest_first=True))
-    summaries = remote(Store.summaries, "list_summaries", Summary, **listed(oldest_first=False))
+    revisions = remote(Store.revisions, "list_revisions", Message, **list_options())
+    note_versions = remote(Store.note_versions, "list_versions", Note, **list_options())
+    articles = remote(Store.articles, "list_articles", ArticleInfo, **list_options())
+    following = remote(
+        Store.following, "list_messages", LogEntry, **list_options(oldest_first=True)
+    )
+    summaries = remote(
+        Store.summaries, "list_summaries", Summary, **list_options(oldest_first=False)
+    )
 
     def __init__(self, api: Api) -> None:
-        self.api = self._api = api
+        self._api = api
         self.place = api.connection.url
-        self._runtime = self
         self._sent: dict[str, int] = {}  # characters of unfinished messages that the server has
 
     def __getattr__(self, name: str) -> Any:

@@ -9,11 +9,12 @@ from typing import Any, TypeVar, get_args
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.window import Window
 from memorist.errors import InvalidError
+from memorist.lifecycle.policy import Maintained
 from memorist.providers.images import encode_image
 from memorist.records.decoding import from_json
 from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
-from memorist.records.memories import Change
+from memorist.records.memories import Change, Expire, Promote
 from memorist.records.message import UNSET, Message, to_messages
 from memorist.records.query import NO_FILTERS, Filters, check_deadline, check_score
 from memorist.records.scope import Scope
@@ -39,6 +40,12 @@ def read_changes(data: Any) -> list[Change]:
     """The changes in an answer, each by its name."""
     kinds = {kind.__name__.lower(): kind for kind in get_args(Change)}
     return [from_json(kinds[item["change"]], item["what"]) for item in data["changes"]]
+
+
+def read_maintained(data: Any) -> Maintained:
+    """What was changed by policy, or would be."""
+    changes = (it for it in read_changes(data) if isinstance(it, Expire | Promote))
+    return Maintained(changes=tuple(changes), dry_run=data["dry_run"])
 
 
 def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
 
 from memorist.namespaces import List, MemoryPart, stored
-from memorist.records.documents import Article, Chunk, PutResult
+from memorist.records.documents import Article, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import Scope
@@ -123,4 +124,20 @@ class NoteVersions(MemoryPart):
 
     get = stored(Store.note)
     list = stored(Store.note_versions)
-    write = stored(Store.write_note)
+
+    def write(self, scope: Scope, text: str, *, base_version: int) -> Note:
+        """Write the version after `base_version`, if that is the newest; else a ConflictError."""
+        note = self._store.write_note(scope, text, base_version=base_version)
+        self._runtime.wake()
+        return note
+
+
+class DocumentMemory(Protocol):
+    """A memory, as far as notebooks and libraries use it."""
+
+    tenant_name: str
+    clock: Callable[[], datetime]
+    articles: Articles
+    note_versions: NoteVersions
+
+    def scope(self, *, user: str, agent: str | None = None) -> Scope: ...

@@ -21,20 +21,11 @@ from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import (
-    UNSET,
-    Batch,
-    Message,
-    MessageLike,
-    Remembered,
-    Session,
-    SessionSummary,
-    Source,
-    given,
-    to_messages,
-)
+from memorist.records.log import Batch, Remembered, Session, SessionSummary
+from memorist.records.message import UNSET, Message, MessageLike, given, to_messages
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
+from memorist.records.sources import Source
 from memorist.records.values import MadeAt, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
@@ -50,13 +41,14 @@ from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.builder import ArticleSource
+    from memorist.library import Library
+    from memorist.notebook import Notebook
     from memorist.providers.chat_model import ChatModel
     from memorist.records.archive import RestoreReport
-    from memorist.views.library import Library
-    from memorist.views.notebook import Notebook
 
 T = TypeVar("T")
 _NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}  # of an item
+_scope = lru_cache(maxsize=1_024)(named_scope)  # making one takes a hash of its user
 
 
 class Memory:
@@ -307,11 +299,24 @@ class Memory:
         the others found; with None, all are waited for. The rest of the parameters are filters:
         see `Filters`.
         """
-        moments: dict[str, Any] = {"after": after, "before": before, "as_of": as_of}
-        filters = Filters.of(kind=kind, category=category, role=role, tags=tags, **moments)
         scope = self.scope(user=user, agent=agent, session=session)
-        how: Any = {"limit": limit, "min_score": min_score, "deadline_ms": deadline_ms}
-        return self.search(scope, question, filters=filters, **how)
+        filters = Filters.of(
+            kind=kind,
+            category=category,
+            role=role,
+            tags=tags,
+            after=after,
+            before=before,
+            as_of=as_of,
+        )
+        return self.search(
+            scope,
+            question,
+            limit=limit,
+            min_score=min_score,
+            deadline_ms=deadline_ms,
+            filters=filters,
+        )
 
     def search(
         self,
@@ -425,7 +430,7 @@ class Memory:
 
     def notes(self, *, user: str, agent: str | None = None, max_chars: int = 64_000) -> Notebook:
         """The Markdown notes of a user and agent, to read and edit."""
-        from memorist.views.notebook import Notebook
+        from memorist.notebook import Notebook
 
         return Notebook(self, user=user, agent=agent, max_chars=max_chars)
 
@@ -433,7 +438,7 @@ class Memory:
         self, name: str = "library", *, user: str | None = None, agent: str | None = None
     ) -> Library:
         """Articles to find and quote: shared by the tenant under a name, or a user's own."""
-        from memorist.views.library import Library
+        from memorist.library import Library
 
         return Library(self, name, user=user, agent=agent)
 
@@ -590,6 +595,3 @@ class Memory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-_scope = lru_cache(maxsize=1_024)(named_scope)

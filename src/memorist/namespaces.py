@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from memorist.errors import InvalidError, NotFoundError
+from memorist.records.log import Batch, Job, LogEntry, Remembered
 from memorist.records.memories import (
     CORRECTED,
     EDITED,
@@ -27,18 +28,9 @@ from memorist.records.memories import (
     Supersede,
     Tier,
 )
-from memorist.records.message import (
-    UNSET,
-    Batch,
-    Job,
-    LogEntry,
-    Message,
-    Remembered,
-    Source,
-    given,
-    least_trusted,
-)
+from memorist.records.message import UNSET, Message, given
 from memorist.records.scope import Scope, named_scope
+from memorist.records.sources import Source, least_trusted
 from memorist.records.values import (
     MAX_SHORT_BYTES,
     check_key,
@@ -89,7 +81,9 @@ class MemoryPart:
         if cited:  # it is trusted as the least trusted of the messages it cites
             sources = (candidate.source, *(entry.source for entry in cited))
             candidate = replace(candidate, source=least_trusted(sources))
-        changes = keep(self._store, scope, candidate, runtime.settings.policy, runtime.clock)
+        changes = keep(
+            self._store, scope, candidate, runtime.extraction_settings.policy, runtime.clock
+        )
         runtime.wake()
         for change in changes:
             if isinstance(change, Add | Supersede):
@@ -246,10 +240,20 @@ class Facts(MemoryPart):
         max_bytes: int | None = None,
     ) -> List[Fact]:
         """The facts that hold now, in the order they were learnt; as `as_of` otherwise."""
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate, "object": object}
-        about |= {"source": source, "text": text, "newest_first": newest_first}
-        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
-        return self.as_of(user=user, agent=agent, **about, valid=self._runtime.clock(), **page)
+        return self.as_of(
+            user=user,
+            agent=agent,
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            source=source,
+            text=text,
+            valid=self._runtime.clock(),
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
 
     def as_of(
         self,
@@ -276,14 +280,24 @@ class Facts(MemoryPart):
         last of which may go on: what holds them all, in the order in which it was learnt. For a
         page, give a `limit`, and as `after` the `known_from` and id of the last fact before.
         """
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate, "object": object}
-        about |= {"source": source, "text": text, "newest_first": newest_first}
-        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
         scope = self._scope(user, agent)
-        facts = self._store.facts(scope, **about, valid_at=valid, known_at=known, **page)
-        return self._shown(scope, facts)
+        facts = self._store.facts(
+            scope,
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            source=source,
+            text=text,
+            valid_at=valid,
+            known_at=known,
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
+        return self._with_shown_names(scope, facts)
 
-    def _shown(self, scope: Scope, facts: Sequence[Fact]) -> List[Fact]:
+    def _with_shown_names(self, scope: Scope, facts: Sequence[Fact]) -> List[Fact]:
         from memorist.language.people import People
 
         people = People.of(self._store.naming(scope) if facts else ())
@@ -300,8 +314,9 @@ class Facts(MemoryPart):
         after: tuple[datetime, str] | None = None,
     ) -> List[Fact]:
         """Every fact there ever was about a subject and predicate, in the order learnt."""
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate}
-        return self.as_of(user=user, agent=agent, **about, limit=limit, after=after)
+        return self.as_of(
+            user=user, agent=agent, subject=subject, predicate=predicate, limit=limit, after=after
+        )
 
     def chain(self, id: str, *, user: str) -> List[Fact]:
         """The facts that superseded one another, with this one among them, oldest first."""
@@ -325,12 +340,14 @@ class Facts(MemoryPart):
         limit: int = 150,
     ) -> Neighbourhood:
         """The facts that name someone or something now, at a moment or `always`, newest first."""
-        scope, valid = self._scope(user, agent), None if always else as_of or self._runtime.clock()
-        moments: dict[str, Any] = {"valid_at": valid, "known_at": None if always else as_of}
-        facts = self._store.neighbourhood(scope, name, **moments, limit=limit + 1)
+        scope = self._scope(user, agent)
+        valid, known = (None, None) if always else (as_of or self._runtime.clock(), as_of)
+        facts = self._store.neighbourhood(
+            scope, name, valid_at=valid, known_at=known, limit=limit + 1
+        )
         if not facts and not self._store.neighbourhood(scope, name, limit=1):
             raise NotFoundError("no fact of this user names this")
-        shown = tuple(self._shown(scope, facts[:limit]))
+        shown = tuple(self._with_shown_names(scope, facts[:limit]))
         return Neighbourhood(name=name, facts=shown, more=len(facts) > limit)
 
 
@@ -376,7 +393,7 @@ class Memories(MemoryPart):
             sources=check_keys(sources, "sources"),
             expires_at=expires_at,
         )
-        candidate = classified(candidate, policy=self._runtime.settings.policy)
+        candidate = classified(candidate, policy=self._runtime.extraction_settings.policy)
         return self._keep(self._scope(user, agent, session), candidate)
 
     def list(
@@ -406,12 +423,23 @@ class Memories(MemoryPart):
         may go on: what holds them all now, in the order in which it was learnt. For a page, give a
         `limit`, and as `after` the `created_at` and id of the last one before.
         """
-        filters: dict[str, Any] = {"text": text, "kind": kind, "category": category, "tag": tag}
-        filters |= {"tier": tier, "source": source, "newest_first": newest_first}
-        filters |= {"created_after": created_after, "created_before": created_before}
-        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
-        scope = self._scope(user, agent, session)
-        return self._store.items(scope, current=current, state=state, **filters, **page)
+        return self._store.items(
+            self._scope(user, agent, session),
+            current=current,
+            state=state,
+            text=text,
+            kind=kind,
+            category=category,
+            tag=tag,
+            tier=tier,
+            source=source,
+            created_after=created_after,
+            created_before=created_before,
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
 
     def change(
         self,
@@ -439,7 +467,7 @@ class Memories(MemoryPart):
         changed = given(text=text) | labels
         corrected = said_in is not UNSET
         if corrected:
-            entry = self._said(said_in, user)
+            entry = self._correction(said_in, user)
             now, trust = entry.message.created_at, least_trusted((item.source, entry.source))
             changed |= {"sources": (said_in,), "source": trust}
         new = replace(item, id=new_id(), created_at=now, **changed)
@@ -449,7 +477,7 @@ class Memories(MemoryPart):
         self._runtime.wake()
         return new.id
 
-    def _said(self, message_id: str, user: str) -> LogEntry:
+    def _correction(self, message_id: str, user: str) -> LogEntry:
         for entry in self._store.find(self._scope(user), [check_text(message_id, "said_in")]):
             return entry
         raise NotFoundError("said_in names no message of this user")
@@ -486,7 +514,9 @@ class Memories(MemoryPart):
         from memorist.lifecycle.policy import maintain
 
         runtime, scope = self._runtime, self._scope(user, agent)
-        return maintain(self._store, scope, runtime.settings, runtime.clock(), dry_run=dry_run)
+        return maintain(
+            self._store, scope, runtime.extraction_settings, runtime.clock(), dry_run=dry_run
+        )
 
     def audit(self, *, user: str, agent: str | None = None, max_bytes: int | None = None) -> Audit:
         """Which memories are junk, duplicates, stale, contradictory or hold secrets."""

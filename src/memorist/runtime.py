@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memorist import metrics
 from memorist.config import Settings
@@ -85,7 +85,7 @@ class Runtime:
         metrics.watch("memorist.store.size", self.size)
 
     @property
-    def settings(self) -> Extraction:
+    def extraction_settings(self) -> Extraction:
         """How memories are extracted here, or by default where that is left to others."""
         return self.extraction or DEFAULT_EXTRACTION
 
@@ -174,17 +174,21 @@ class Runtime:
     def _open_worker(self) -> Worker | None:
         from memorist.lifecycle.worker import Worker, WorkerElsewhere
 
-        options: dict[str, Any] = {"clock": self.clock, "gate": self._gate}
         if self._wake_worker is not None:
             name = "" if self.embedder is None else self.embedder.name
             kinds = (*embedding_kinds(name), *extraction_kinds(has_embedder=True))
             return WorkerElsewhere(
-                self._wake_worker, self.store, self.settings, kinds=kinds, **options
+                self._wake_worker,
+                self.store,
+                self.extraction_settings,
+                kinds=kinds,
+                clock=self.clock,
+                gate=self._gate,
             )
         if self.extraction is None:
             return None
         kinds = extraction_kinds(has_embedder=self.embedder is not None)
-        return Worker(self.store, self.extraction, kinds=kinds, **options)
+        return Worker(self.store, self.extraction, kinds=kinds, clock=self.clock, gate=self._gate)
 
     def _open_indexer(self) -> Indexer | None:
         if self.embedder is None or self._wake_worker is not None:
@@ -239,21 +243,6 @@ def open_embedder(name: str) -> Embedder | None:
     return MiniLM() if name == "minilm" else None
 
 
-_WINDOW_SETTINGS = {
-    "compress_at": "memory_compression_threshold_pct",
-    "keep_last": "messages_to_keep",
-    "summary_tokens": "memory_compression_target_tokens",
-    "summary_prompt": "summary_prompt",
-    "summary_prefix": "summary_prefix",
-    "move_at": "larger_model_threshold_pct",
-}
-
-
-def environment() -> Settings:
-    """The settings of the environment, for what has no memory to ask for its own."""
-    return Settings.from_environment()
-
-
 def limit_of(limit: object) -> int:
     """How many hits are wanted, one at least."""
     if not isinstance(limit, int) or limit < 1:
@@ -268,6 +257,17 @@ def deadline_of(deadline_ms: float | None, settings: Settings) -> float | None:
     return given
 
 
+_USUAL = Window()
+_WINDOW_SETTINGS = {
+    "compress_at": "memory_compression_threshold_pct",
+    "keep_last": "messages_to_keep",
+    "summary_tokens": "memory_compression_target_tokens",
+    "summary_prompt": "summary_prompt",
+    "summary_prefix": "summary_prefix",
+    "move_at": "larger_model_threshold_pct",
+}
+
+
 def window_of(window: Window | None, settings: Settings) -> Window:
     """A window, with the settings for what it leaves at its default; percent become shares."""
     window, changed = window or _USUAL, {}
@@ -276,9 +276,6 @@ def window_of(window: Window | None, settings: Settings) -> Window:
         if getattr(window, name) == getattr(_USUAL, name):
             changed[name] = value / 100 if setting.endswith("_pct") else value
     return replace(window, **changed)
-
-
-_USUAL = Window()
 
 
 def open_summarizer(store: Store, extraction: Extraction | None, settings: Settings) -> Summarizer:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from memorist.errors import ConflictError, InvalidError, MemoristError, NotFoundError, TooLargeError
-from memorist.records.message import Batch, Message
+from memorist.records.log import Batch
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from tests.conformance.worlds import ODD_TEXTS, fresh_scope, rich_messages, texts, worded

@@ -13,8 +13,9 @@ import pytest
 
 from memorist.errors import ConflictError, InvalidError
 from memorist.records.documents import Article, Chunk
+from memorist.records.log import PART_CHARS
 from memorist.records.memories import Add, Expire, Fact, MemoryItem, Retract, topic_of
-from memorist.records.message import PART_CHARS, Message
+from memorist.records.message import Message
 from memorist.records.scope import ApiKey, Scope
 from memorist.store.base import Store
 from tests.conformance.worlds import fresh_scope

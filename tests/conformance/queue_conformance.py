@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from memorist.errors import LeaseLostError, NotFoundError
+from memorist.records.log import MAX_ATTEMPTS, Job
 from memorist.records.memories import Add, Fact, MemoryItem
-from memorist.records.message import MAX_ATTEMPTS, Job, Message
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store

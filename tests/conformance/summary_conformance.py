@@ -8,7 +8,8 @@ import pytest
 
 from memorist.errors import ConflictError
 from memorist.records.documents import Summary
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from tests.conformance.worlds import fresh_scope

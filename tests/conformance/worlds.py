@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memorist.records.message import AgentCallMsg, LogEntry, Message, ToolCallMsg
+from memorist.records.log import LogEntry
+from memorist.records.message import AgentCallMsg, Message, ToolCallMsg
 from memorist.records.query import Match, Term
 from memorist.records.scope import Scope
 from memorist.records.values import new_id

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import apsw
 
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore

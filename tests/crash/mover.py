@@ -24,7 +24,7 @@ def restore_and_tell(*args: Any, **named: Any) -> Any:
 
 
 def main(what: str, source: str, target: str) -> None:
-    archive.BATCH = 10
+    archive.BATCH = 4
     Store.restore = restore_and_tell  # type: ignore[method-assign]
     with open_store(target) as store, Memory(store, embedder=None, extraction=None) as memory:
         if what == "restore":

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from memorist import Memory
 from tests.crash.processes import finish, kill, read_line, start
-from tests.integration.test_long_conversation import QUESTION, TURNS, Boat, check_log, said
+from tests.integration.test_long_conversation import QUESTION, Boat, check_log, said
 
-KILLED_AT = 40
+KILLED_AT, TURNS = 40, 46
 HANGS = "hang"
 
 

@@ -16,7 +16,7 @@ def test_what_was_killed_goes_on(target: str, what: str, tmp_path: Path) -> None
     with Memory(source, embedder=None, extraction=None) as memory:
         for user in ("ada", "grace"):
             for number in range(30):
-                texts = [f"{number} {one} is what {user} said." for one in range(10)]
+                texts = [f"{number} {one} is what {user} said." for one in range(3)]
                 memory.remember(texts, user=user, session=f"s{number % 7}")
                 memory.memories.add(f"{user} said {number} things.", user=user)
         before = b"".join(memory.export())

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from memorist.errors import LeaseLostError
+from memorist.records.log import Job
 from memorist.records.memories import Add, MemoryItem
-from memorist.records.message import Job
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.jobs import MAX_DEATHS

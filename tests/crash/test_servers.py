@@ -13,7 +13,7 @@ import apsw
 import httpx
 import pytest
 
-from memorist.records.message import LogEntry
+from memorist.records.log import LogEntry
 from tests.crash.evidence import USER, check_file, check_log, open_store
 from tests.crash.server_load import Load, word_of
 from tests.support.servers import ServerProcess, end_servers

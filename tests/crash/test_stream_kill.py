@@ -8,14 +8,16 @@ from pathlib import Path
 from tests.crash.evidence import SCOPE, check_file, open_store
 from tests.crash.processes import Forked, kill, read_line, start, tell
 from tests.crash.streamer import word
+from tests.support.examples import LONG
 
 SEED = 20_261_115
+KILLS = 6 if LONG else 3
 ALL = "".join(map(word, range(10_000)))
 
 
 def test_a_killed_stream_leaves_what_had_arrived_marked_unfinished(target: str) -> None:
     chance = random.Random(SEED)
-    children = [start("streamer", target) for _ in range(6)]  # all at once: it is slow
+    children = [start("streamer", target) for _ in range(KILLS)]  # all at once: it is slow
     left = dict(stream_until_killed(child, chance.uniform(0, 0.3)) for child in children)
     with open_store(target) as store:
         entries = store.history(SCOPE)

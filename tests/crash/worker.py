@@ -13,8 +13,8 @@ import sys
 import time
 
 from memorist.errors import LeaseLostError
+from memorist.records.log import Job
 from memorist.records.memories import Add, MemoryItem
-from memorist.records.message import Job
 from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, open_store
 

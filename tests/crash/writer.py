@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from memorist.records.message import Batch
+from memorist.records.log import Batch
 from tests.crash.evidence import OTHER, SCOPE, batch, open_store
 
 

@@ -29,8 +29,9 @@ from memorist.language.lexicon import category_of
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.settings import should_promote
 from memorist.lifecycle.tools import lessons
+from memorist.records.log import LogEntry
 from memorist.records.memories import Candidate, MemoryItem
-from memorist.records.message import UNSET, LogEntry
+from memorist.records.message import UNSET
 from memorist.records.query import Query
 from memorist.records.scope import Scope
 from memorist.records.values import now

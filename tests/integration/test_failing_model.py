@@ -14,7 +14,7 @@ from memorist import Memory
 from memorist.lifecycle import worker as working
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.records.message import MAX_ATTEMPTS
+from memorist.records.log import MAX_ATTEMPTS
 from tests.support.model_server import FAILURES, ModelServer
 
 SAID = [f"My friend Zebulon{number} plays the viola in Bonn." for number in range(20)]

@@ -14,7 +14,7 @@ import pytest
 
 from memorist import Memory, Message, connect
 from memorist.errors import InvalidError, RecordError
-from memorist.records import values
+from memorist.records import json_values
 from memorist.records.entry import Search
 from memorist.records.scope import shared_scope
 from memorist.server.auth import Guard
@@ -323,7 +323,7 @@ def test_no_format_takes_what_is_not_its_own(one: Any, tmp_path: Path) -> None:
 def test_an_entry_of_countless_values_is_refused_and_a_line_of_them_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(values, "MAX_JSON_VALUES", 300_000)
+    monkeypatch.setattr(json_values, "MAX_JSON_VALUES", 300_000)
     many = '{"mapping": {}, "x": [' + "[]," * 1_000_000 + "0]}"
     whole = Source(fill(tmp_path / "chats", {"conversations.json": f"[{many}]"}))
     with pytest.raises(RecordError, match="an entry has too many values"):

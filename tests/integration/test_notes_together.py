@@ -11,7 +11,7 @@ import pytest
 
 from memorist import ConflictError, Memory
 from memorist.context.documents.markdown import sections
-from memorist.views.notebook import Notebook
+from memorist.notebook import Notebook
 from tests.support.forked import Forked
 
 EDITS = 50

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from memorist.errors import ConflictError, StoreBusyError
-from memorist.records.message import Appended, Message
+from memorist.records.log import Appended
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded

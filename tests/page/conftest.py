@@ -14,7 +14,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect
 
 from memorist import Memory
-from memorist.server.auth import LocalGuard, Principal
+from memorist.records.scope import Principal
+from memorist.server.auth import LocalGuard
 from memorist.server.chat import ChatRuntime, ChatSettings
 from memorist.server.http.app import Limits, build_app
 from tests.support.browser import browsing

@@ -17,8 +17,8 @@ import pytest
 
 from memorist.memory import Memory
 from memorist.records.message import Message
-from memorist.records.scope import Scope
-from memorist.server.auth import Guard, Keys, Principal
+from memorist.records.scope import Principal, Scope
+from memorist.server.auth import Guard, Keys
 from memorist.server.http.app import build_app
 from memorist.server.http.middleware import Authenticate
 from memorist.server.http.tokens import JwtTokens, PublishedKeys

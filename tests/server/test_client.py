@@ -32,10 +32,10 @@ from memorist import (
     connect,
 )
 from memorist.agents.langgraph import MemoristStore
+from memorist.library import Library
 from memorist.records.entry import Entry, Get, Put
 from memorist.records.query import SourceMessage
 from memorist.views.knowledge import KGMemory
-from memorist.views.library import Library
 from tests.support.http_server import Served
 
 LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')

@@ -23,7 +23,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memorist import Extraction, Memory, Message, SqliteStore
 from memorist.errors import ProviderError
-from memorist.server.auth import Guard, Keys, Principal
+from memorist.records.scope import Principal
+from memorist.server.auth import Guard, Keys
 from memorist.server.http.app import Limits, build_app
 from memorist.server.http.limits import (
     ADMIN_FACTOR,

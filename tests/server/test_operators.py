@@ -19,6 +19,7 @@ from memorist.cli.settings_files import write
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.server.http.run import Address, resolve_auth
+from tests.unit.test_cli import start
 
 TOLD = {"command": "python"}
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
@@ -31,23 +32,13 @@ def test_every_loopback_address_answers_to_its_own_name() -> None:
 
 
 def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "memorist", "serve", "--port", "0", "--workers", "2"]
-    environment = {**os.environ, "MEMORIST_EMBEDDER": "none", "MEMORIST_RATE": "fast"}
-    done = subprocess.run(
-        [*command, "--create", "--db", str(tmp_path / "memory.db")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("ConfigError: MEMORIST_RATE")
+    options = ("--port", "0", "--workers", "2", "--create", "--db", "memory.db")
+    done = start(tmp_path, "serve", *options, MEMORIST_RATE="fast")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"ConfigError: MEMORIST_RATE")
 
 
 BROKEN = """
-import sys
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.server.http import run
@@ -57,14 +48,14 @@ def broken(*_):
 
 if __name__ == "__main__":
     run.make_app = broken
-    settings = Settings(url=sys.argv[1], embedder="none", auth="off")
+    settings = Settings(url=":memory:", embedder="none", auth="off")
     run.serve(settings, run.Address("127.0.0.1", 0), workers=2, ready=print)
 """
 
 
 def test_a_server_process_that_cannot_start_ends_the_server(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
-    command = [sys.executable, str(tmp_path / "broken.py"), str(tmp_path / "memory.db")]
+    command = [sys.executable, str(tmp_path / "broken.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "no luck today" in done.stderr

@@ -12,11 +12,11 @@ import pytest
 
 from memorist import Memory
 from memorist.errors import ScopeError
-from memorist.records.message import MAX_ATTEMPTS
+from memorist.library import Library
+from memorist.records.log import MAX_ATTEMPTS
 from memorist.records.scope import ApiKey
 from memorist.records.values import now
 from memorist.server.auth import Keys, digest_of
-from memorist.views.library import Library
 from tests.server.api import Api, an_api, get, post, walk
 
 

@@ -17,7 +17,7 @@ from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import AudioContent, EmbeddedResource, ImageContent, TextContent
 
 from memorist import Memory
-from memorist.server.auth import Principal
+from memorist.records.scope import Principal
 from memorist.server.http.middleware import TrustedHosts, TrustedOrigins
 from memorist.server.mcp.http import McpApp
 from tests.support.mcp_http import main, make_app

@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memorist import Memory
-from memorist.server.auth import Principal
+from memorist.records.scope import Principal
 from memorist.server.mcp.http import McpApp
 from tests.support.forked import Forked
 from tests.support.mcp_servers import environment

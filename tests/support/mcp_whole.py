@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memorist import Memory
-from memorist.server.auth import Guard, Principal
+from memorist.records.scope import Principal
+from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
 from tests.support.mcp_http import main
 

@@ -35,8 +35,8 @@ from memorist import (
 )
 from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.archive import RestoreReport
+from memorist.records.log import SessionSummary
 from memorist.records.memories import Entity, Neighbourhood
-from memorist.records.message import SessionSummary
 
 NOW = datetime.now(UTC)
 

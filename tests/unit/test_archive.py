@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from memorist import Memory, SqliteStore, archive
 from memorist.errors import ConflictError, InvalidError, RecordError
-from memorist.records import values
+from memorist.records import json_values
 from memorist.records.archive import KINDS, fields_of, line_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
@@ -189,7 +189,7 @@ def test_deep_and_large_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with Memory(":memory:", embedder=None, extraction=None) as empty:
         with pytest.raises(RecordError, match="line 3 of the archive: this is not a JSON object"):
             empty.restore([gzip.compress(head + deep)])
-        monkeypatch.setattr(values, "MAX_JSON_VALUES", 1_000)
+        monkeypatch.setattr(json_values, "MAX_JSON_VALUES", 1_000)
         many = b'{"type":"kept","view":[' + b"[]," * 1_000 + b"0]}\n"
         with pytest.raises(RecordError, match="line 3 of the archive: this holds too many values"):
             empty.restore([gzip.compress(head + many)])

@@ -26,10 +26,10 @@ from memorist.errors import (
     UnauthorizedError,
 )
 from memorist.language.unsafe import find_secrets
-from memorist.records.scope import ApiKey
+from memorist.records.scope import ApiKey, Principal
 from memorist.records.values import now
 from memorist.server import auth
-from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, Principal, build_guard
+from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, build_guard
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.http_server import keys_of

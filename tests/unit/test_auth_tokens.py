@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from memorist.config import Settings
 from memorist.errors import ConfigError, UnauthorizedError
-from memorist.server.auth import Guard, Keys, Principal, build_guard
+from memorist.records.scope import Principal
+from memorist.server.auth import Guard, Keys, build_guard
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.http_server import keys_of
 from tests.support.tokens import (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memorist import Message, StoreError
-from memorist.records.message import Job
+from memorist.records.log import Job
 from memorist.records.scope import Scope
 from memorist.store.runner import JobRunner
 from memorist.store.sqlite.store import SqliteStore

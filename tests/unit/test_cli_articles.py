@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memorist import Memory
-from memorist.views.library import Library
+from memorist.library import Library
 from tests.unit.test_cli import Run, failed, run, squeezed, worked
 from tests.unit.test_reading import fill
 

@@ -15,8 +15,9 @@ from typer.testing import CliRunner, Result
 from memorist import ConflictError, NotFoundError
 from memorist.cli.main import app
 from memorist.errors import InvalidError, ScopeError, UnauthorizedError
+from memorist.records.scope import Principal
 from memorist.records.values import now
-from memorist.server.auth import Guard, Principal
+from memorist.server.auth import Guard
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.http_server import keys_of
 

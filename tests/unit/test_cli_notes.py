@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from memorist import InvalidError, Memory, NotFoundError
 from memorist.cli.main import app
-from memorist.views.notebook import Notebook
+from memorist.notebook import Notebook
 
 Run = Callable[..., Result]
 

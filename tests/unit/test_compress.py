@@ -17,7 +17,8 @@ from memorist.errors import InvalidError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.sqlite.store import SqliteStore

@@ -11,9 +11,9 @@ import pytest
 from memorist import AsyncMemory, InvalidError, Memory, Message, StoreUnavailableError, WindowError
 from memorist.context.window import Context, Window
 from memorist.lifecycle.settings import Extraction
+from memorist.notebook import Notebook
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.store.sqlite.store import SqliteStore
-from memorist.views.notebook import Notebook
 from tests.support.legal import check_anthropic, check_openai
 from tests.support.model_server import FAILURES, ModelServer
 

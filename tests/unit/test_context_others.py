@@ -12,7 +12,7 @@ from memorist.config import Settings
 from memorist.context.compression.compress import Summarizer
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import ByteEstimate
-from memorist.records.message import Job
+from memorist.records.log import Job
 from memorist.runtime import MAX_COUNTERS, open_summarizer
 from tests.support.model_server import ModelServer
 from tests.unit.test_context import said, talk

@@ -17,7 +17,8 @@ from memorist.context.window import Context, Receipt, Window
 from memorist.errors import WindowError
 from memorist.providers.tokenizer import Encoding, Estimate
 from memorist.records.documents import Summary
-from memorist.records.message import LogEntry, Message, ToolCallMsg
+from memorist.records.log import LogEntry
+from memorist.records.message import Message, ToolCallMsg
 from memorist.records.scope import Scope
 from tests.support.examples import examples
 from tests.support.legal import check_anthropic, check_openai

@@ -17,7 +17,8 @@ from memorist.context.compression.parts import SummaryLine, Topic, parse, plain,
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import clauses
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from tests.support.examples import examples
 
 COUNTER = TokenCounter(tokenizer_for("gpt-4o"))

@@ -38,7 +38,7 @@ from memorist.lifecycle import audit
 from memorist.lifecycle.rules import MAX_MESSAGE_CHARS, extract
 from memorist.providers.local_model import split
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.records.message import LogEntry
+from memorist.records.log import LogEntry
 from memorist.records.values import fold, normalize
 from memorist.server.http.media_guard import check_content
 from tests.support.hostile import HOSTILE_SHAPES

@@ -17,8 +17,8 @@ import pytest
 from memorist import Memory, Message, ProviderError
 from memorist.recall import indexer as indexer_module
 from memorist.recall.indexer import PASSAGES, Indexer
+from memorist.records.log import MAX_ATTEMPTS
 from memorist.records.memories import Add, Expire, Fact, MemoryItem
-from memorist.records.message import MAX_ATTEMPTS
 from memorist.records.scope import Scope
 from memorist.store.runner import ForegroundGate
 from memorist.store.sqlite.store import SqliteStore

@@ -29,9 +29,9 @@ from langchain_core.messages.ai import UsageMetadata
 
 from memorist import Message, MessageError
 from memorist.agents.messages import from_langchain, to_langchain
+from memorist.records.json_values import dump_json
 from memorist.records.langchain import dump_stored
 from memorist.records.langchain import to_stored as to_row
-from memorist.records.values import dump_json
 from memorist.store.postgres.db import from_row
 from tests.conformance.worlds import rich_messages
 from tests.support.examples import examples

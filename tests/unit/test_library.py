@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from memorist import InvalidError, Memory, NotFoundError
 from memorist.context.documents.excerpts import Retrieved, fit
 from memorist.context.tokens import TokenCounter
+from memorist.library import Ingested, Library
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.documents import Article
 from memorist.records.query import Hit, Why
 from memorist.records.scope import Scope
 from memorist.records.values import now
-from memorist.views.library import Ingested, Library
 from tests.support.examples import examples
 from tests.unit.test_reading import fill, pdf
 
@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_read_prunes_nothing(
 KILLED = """
 import os, signal, sys
 from memorist import Memory
-from memorist.views.library import Library
+from memorist.library import Library
 
 def progress(done, total, uri):
     if done == 3:
@@ -357,7 +357,7 @@ def test_no_title_fills_the_line_that_is_ours(library: Library) -> None:
 def test_articles_stand_in_a_context_with_their_sources(
     memory: Memory, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memorist.views.library.RECALL_MS", None)
+    monkeypatch.setattr("memorist.library.RECALL_MS", None)
     library.add("Birds", long_text("gulls") + "## Food\n\nGulls eat chips.\n", uri="birds.md")
     for size in range(300, 1_500, 171):
         context = memory.context("what do gulls eat?", user="bob", max_tokens=size, library=library)

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memorist import ConflictError, InvalidError, Memory, NotFoundError, SqliteStore
+from memorist import ConflictError, InvalidError, Memory, NotFoundError, SqliteStore, notebook
 from memorist.context.documents.markdown import find_section, is_closed, sections
+from memorist.notebook import OPERATIONS, Notebook
 from memorist.records.documents import Note
 from memorist.records.scope import Scope
-from memorist.views import notebook
-from memorist.views.notebook import OPERATIONS, Notebook
 from tests.unit.test_sections import DOCUMENTS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "notes.md"

@@ -31,8 +31,8 @@ from memorist.records.memories import (
     Retract,
     Supersede,
 )
-from memorist.records.message import trust_of
 from memorist.records.scope import Scope
+from memorist.records.sources import trust_of
 from memorist.records.values import new_id
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.examples import examples

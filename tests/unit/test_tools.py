@@ -8,7 +8,8 @@ from typing import Any
 
 from memorist import Memory
 from memorist.lifecycle.tools import ERROR_CHARS, is_lesson, lessons
-from memorist.records.message import LogEntry, Message, ToolCallMsg
+from memorist.records.log import LogEntry
+from memorist.records.message import Message, ToolCallMsg
 
 SAID_AT = datetime(2026, 3, 1, tzinfo=UTC)
 ALL = range(99)

@@ -17,7 +17,7 @@ from memorist.errors import BadAnswerError
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
-from memorist.records.message import MAX_ATTEMPTS
+from memorist.records.log import MAX_ATTEMPTS
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.extraction import (
     ADA,

@@ -17,7 +17,7 @@ from memorist.errors import LeaseLostError
 from memorist.lifecycle.settings import Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
-from memorist.records.message import Job
+from memorist.records.log import Job
 from memorist.store import runner
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.extraction import (

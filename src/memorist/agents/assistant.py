@@ -107,9 +107,12 @@ def list_known(box: Toolbox, words: About = None, limit: Most = 20) -> str:
     check_count(limit, MOST_LISTED, "limit")
     check_length(words, LONGEST_QUESTION, "words")
     box.memory.jobs.catch_up(CATCH_UP_S)
-    newest: Any = {"text": words, "newest_first": True, "limit": limit}
-    items = box.memory.memories.list(user=box.user_id, agent=box.agent, **newest)
-    facts = box.memory.facts.list(user=box.user_id, agent=box.agent, **newest)
+    items = box.memory.memories.list(
+        user=box.user_id, agent=box.agent, text=words, newest_first=True, limit=limit
+    )
+    facts = box.memory.facts.list(
+        user=box.user_id, agent=box.agent, text=words, newest_first=True, limit=limit
+    )
     listed = {item.id for item in items}
     rest = [fact for fact in facts if fact.memory not in listed]
     known = [Known.of(item) for item in items] + [Known.of(fact) for fact in rest]

@@ -18,13 +18,13 @@ from memorist.context.compression.compress import compress, style_of
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
+from memorist.library import Library
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
 from memorist.records.message import Message, without_orphan_results
 from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
 from memorist.runtime import window_of
-from memorist.views.library import Library
 
 with errors.needs_extra("langchain"):
     from langchain_core.chat_history import BaseChatMessageHistory

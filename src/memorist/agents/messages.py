@@ -14,7 +14,8 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import MessageError, needs_extra
 from memorist.records.documents import Summary
 from memorist.records.langchain import from_stored, to_dict
-from memorist.records.message import LogEntry, Message, extras
+from memorist.records.log import LogEntry
+from memorist.records.message import Message, extras
 from memorist.records.scope import Scope
 from memorist.records.values import UNSTORABLE, new_id
 

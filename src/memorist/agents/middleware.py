@@ -185,22 +185,22 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         """Ask the model with what is remembered; once more, with less, if that was too long."""
         built = self._build(request)
         try:
-            return self._answered(built, self._ask(built, handler))
+            return self._with_state_update(built, self._ask(built, handler))
         except Exception as error:
             again = self._retry(error, request, built)
             if again is None:
                 raise
-        return self._answered(again, self._ask(again, handler))
+        return self._with_state_update(again, self._ask(again, handler))
 
     async def awrap_model_call(self, request: Request, handler: AsyncModelHandler) -> ModelAnswer:
         built = await to_thread(self._build, request)
         try:
-            return self._answered(built, await self._aask(built, handler))
+            return self._with_state_update(built, await self._aask(built, handler))
         except Exception as error:
             again = await to_thread(self._retry, error, request, built)
             if again is None:
                 raise
-        return self._answered(again, await self._aask(again, handler))
+        return self._with_state_update(again, await self._aask(again, handler))
 
     def after_model(self, state: MemoristState, runtime: Runtime[Any]) -> Update | None:
         """Store the reply before its tools run."""
@@ -327,16 +327,16 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
 
     def _build(self, request: Request) -> BuiltRequest:
         """The request with what is remembered, for the larger model if the window is too small."""
-        built = self._built(request, self._window)
+        built = self._request_within(request, self._window)
         if built.tight and self._larger is not None:
-            built = self._moved(request, self._larger, NEAR)
+            built = self._request_for_larger(request, self._larger, NEAR)
         run = request.runtime.context
         if isinstance(run, MemoryRun) and run.stream_recall and built.recall is not None:
             run.stream_recall = False  # once for each question
             request.runtime.stream_writer(built.recall)
         return built
 
-    def _built(self, request: Request, window: Window) -> BuiltRequest:
+    def _request_within(self, request: Request, window: Window) -> BuiltRequest:
         identity, failed = self._identity(request.runtime, request.state), dict[str, str]()
         if identity is None or not request.messages:
             return BuiltRequest(request=request)
@@ -356,12 +356,14 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         built = self._breaker.run("context", work, BuiltRequest(request=request), failed)
         return replace(built, failed=failed) if failed else built
 
-    def _moved(self, request: Request, larger: BaseChatModel, reason: str) -> BuiltRequest:
+    def _request_for_larger(
+        self, request: Request, larger: BaseChatModel, reason: str
+    ) -> BuiltRequest:
         """The request for the larger model, in its window."""
         size = (larger.profile or {}).get("max_input_tokens")
         size = size or self._window.max_tokens * TIMES_LARGER
         window = self._larger_window or replace(self._window, max_tokens=size)
-        built = self._built(request, window)
+        built = self._request_within(request, window)
         log.warning("the agent moves to a model with a larger window: %s", reason)
         return replace(built, request=built.request.override(model=larger), moved=reason)
 
@@ -370,10 +372,10 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         if sent.moved or not is_overflow(error):
             return None
         if self._larger is not None:
-            return self._moved(request, self._larger, OVERFLOW)
+            return self._request_for_larger(request, self._larger, OVERFLOW)
         used = sent.receipt.used if sent.receipt is not None else 0
         half = max(used // 2, (self._window.answer_tokens or 0) + 1)
-        smaller = self._built(request, replace(self._window, max_tokens=half))
+        smaller = self._request_within(request, replace(self._window, max_tokens=half))
         if smaller.receipt is None or smaller.receipt.used >= used:
             return None
         log.warning("the model takes in less than its window says: %d tokens are too much", used)
@@ -396,7 +398,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         namer = run.name_reply if is_named else None
         return ReplyRecorder(identity, self._writes, self._breaker, namer)
 
-    def _answered(self, built: BuiltRequest, response: ModelReply) -> ModelAnswer:
+    def _with_state_update(self, built: BuiltRequest, response: ModelReply) -> ModelAnswer:
         """The response, with the update of the state."""
         request, receipt = built.request, built.receipt
         identity = self._identity(request.runtime, request.state)

@@ -15,7 +15,8 @@ from memorist.agents.messages import field_of, from_langchain, is_stored_kind
 from memorist.errors import ConflictError, MessageError, NotFoundError
 from memorist.forks import fork_safe
 from memorist.memory import Memory
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 
 FORGOTTEN = "the question or its answer was forgotten meanwhile; the answer is not stored"

@@ -31,6 +31,7 @@ from memorist.agents.middleware import (
 )
 from memorist.agents.pending_writes import Identity
 from memorist.agents.tool_schema import McpResult, McpTool, ToolCaller
+from memorist.config import Settings
 from memorist.context.builder import ArticleSource
 from memorist.context.window import Receipt, Window
 from memorist.errors import InvalidError
@@ -40,7 +41,6 @@ from memorist.providers.images import encode_image
 from memorist.records.message import UNSET
 from memorist.records.query import Recall
 from memorist.records.values import new_id
-from memorist.runtime import environment
 
 ERROR_CHARS = 1_000
 MOST_MESSAGES, MOST_SESSIONS = 50, 1_000  # that are kept in this process
@@ -301,7 +301,7 @@ class TaskAgent:
         *,
         system: str = "",
     ) -> None:
-        if not (model := model or environment().model):
+        if not (model := model or Settings.from_environment().model):
             raise InvalidError("the agent needs a model: give one, or set MEMORIST_MODEL")
         known = [_callable(tool, mcp_manager) for tool in tools]
         self.graph: Any = create_agent(

@@ -24,7 +24,7 @@ from memorist.context.quote import quoted
 from memorist.context.window import Part, Receipt
 from memorist.errors import ConflictError, StoreError, WindowError
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import LogEntry
+from memorist.records.log import LogEntry
 from memorist.records.query import Recall
 
 Request = ModelRequest[Any]

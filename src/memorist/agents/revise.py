@@ -17,11 +17,12 @@ from memorist.agents.circuit_breaker import reason_of
 from memorist.agents.messages import field_of
 from memorist.agents.react import create_react_agent
 from memorist.agents.tool_schema import Argument, McpResult, McpTool, ToolCaller
+from memorist.config import Settings
 from memorist.context.quote import quoted
 from memorist.errors import InvalidError, MemoristError, StoreUnavailableError, needs_extra
+from memorist.records.json_values import storable
 from memorist.records.message import readable
-from memorist.records.values import replace_unstorable, storable
-from memorist.runtime import environment
+from memorist.records.values import replace_unstorable
 
 with needs_extra("agents"):
     from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages
@@ -98,7 +99,7 @@ class _Revision:
         """List the tools of the server; a manager that cannot is taken to have the usual ones."""
         if not self.tools:
             list_tools = getattr(self.manager, "list_tools", None)
-            listed = await _answered(list_tools()) if list_tools else ()
+            listed = await _manager_answer(list_tools()) if list_tools else ()
             tools = [McpTool.of(tool) for tool in getattr(listed, "tools", listed)]
             self.tools = {tool.name: tool for tool in tools or _usual_tools()}
 
@@ -112,7 +113,7 @@ class _Revision:
             del named["user_id"]
         may_be_unknown = (*OURS, *OF_STATE)
         named = {key: it for key, it in named.items() if key in takes or key not in may_be_unknown}
-        result = McpResult.of(await _answered(self.manager.call_tool(name, named)))
+        result = McpResult.of(await _manager_answer(self.manager.call_tool(name, named)))
         if name in KINDS and not result.failed:
             self.used.add(name)
         return result
@@ -165,7 +166,7 @@ class ReviseNode:
         force_update: bool | None = None,
         timeout_s: float = 30.0,
     ) -> None:
-        usual = environment()
+        usual = Settings.from_environment()
         every = usual.summarize_every if every is None else every
         importance = usual.importance_score if importance_score is None else importance_score
         if every < 1 or not timeout_s > 0:
@@ -246,7 +247,9 @@ class ReviseNode:
         run.session, run.user = session_id, user_id
         try:
             await run.discover()
-            tools = [_shown(run.tools[name]) for name in KINDS if name in run.tools]
+            tools = [
+                _without_state_arguments(run.tools[name]) for name in KINDS if name in run.tools
+            ]
             if tools:
                 agent = create_react_agent(tools, run, self._model, system=PROMPT)
                 result = await agent.execute(_task(run))
@@ -277,7 +280,7 @@ def _messages(items: Any) -> list[Any]:
     return messages
 
 
-async def _answered(answer: Awaitable[T]) -> T:
+async def _manager_answer(answer: Awaitable[T]) -> T:
     """The answer of a manager; whatever it raises is an error of ours, which quotes nothing."""
     try:
         return await answer
@@ -333,7 +336,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _shown(tool: McpTool) -> McpTool:
+def _without_state_arguments(tool: McpTool) -> McpTool:
     """The tool as the model sees it, without the arguments that the state knows."""
     takes, needs = tool.schema.get("properties", {}), tool.schema.get("required", ())
     shown = {name: it for name, it in takes.items() if name not in OF_STATE}

@@ -12,12 +12,13 @@ from memorist.agents.tool_schema import ToolSchema, schema_of, tool
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
+from memorist.library import WINDOW, Library
 from memorist.memory import Memory
+from memorist.notebook import Notebook
 from memorist.records.memories import Kind
-from memorist.records.message import ROLES, Message, Source, least_trusted, readable
+from memorist.records.message import ROLES, Message, readable
+from memorist.records.sources import Source, least_trusted
 from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, new_id
-from memorist.views.library import WINDOW, Library
-from memorist.views.notebook import Notebook
 
 DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can
 MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000
@@ -178,7 +179,7 @@ class Toolbox:
         if not found.hits and (silent := [*found.late, *found.failed]):
             # An empty list would say that nothing is known.
             raise StoreError(f"the memory could not be searched in time: {', '.join(silent)}")
-        return [_picked(RecalledItem, hit, when=_iso(hit.created_at)) for hit in found.hits]
+        return [_fields_of(RecalledItem, hit, when=_iso(hit.created_at)) for hit in found.hits]
 
     @tool
     def remember(self, content: Verbatim, role: Role = "user") -> RememberedMessage:
@@ -336,7 +337,7 @@ class Toolbox:
         left = budget - reserved_tokens
         for _ in range(MOST_TRIES):
             found = library.retrieve(query, top_k, reserved_tokens, window=budget, model=model)
-            cited = [_picked(CitedArticle, article) for article in found]
+            cited = [_fields_of(CitedArticle, article) for article in found]
             over = counter.chat_message(tool_answer(cited)) - left
             if over <= 0 or not cited:
                 break
@@ -377,7 +378,7 @@ class Toolbox:
             scope = self.memory.scope(user=user, session=session)
             roles = {message.role, told.role}
             for entry in self.memory.messages.get(scope, [id_]):
-                if session is not None and _is_same(entry.message, message, roles):
+                if session is not None and _says_the_same(entry.message, message, roles):
                     role = entry.message.role
                     return RememberedMessage(
                         message_id=id_, session_id=session, role=role, stored=False
@@ -462,13 +463,13 @@ def _role(role: str) -> str:
     return known
 
 
-def _is_same(stored: Message, message: Message, roles: Container[str]) -> bool:
+def _says_the_same(stored: Message, message: Message, roles: Container[str]) -> bool:
     """Whether a stored message has one of the roles and this text, in whatever form."""
     texts = (stored.content or "", str(stored.content), readable(stored.content), stored.text)
     return stored.role in roles and message.content in texts
 
 
-def _picked(kind: Callable[..., T], record: Any, **more: Any) -> T:
+def _fields_of(kind: Callable[..., T], record: Any, **more: Any) -> T:
     """The fields of a record that its JSON has; what is not there is an empty text."""
     values = {name: getattr(record, name) for name in kind.__annotations__ if name not in more}
     values["why"] = str(record.why)

@@ -76,8 +76,13 @@ def demo(
     """
     with TemporaryDirectory(prefix="memorist-demo-") as folder:
         file = Path(folder) / "demo.db"
-        options: Any = {"embedder": MiniLM(), "extraction": DEFAULT_EXTRACTION}
-        with Memory(file, tenant="default", clock=DemoClock(), **options) as memory:
+        with Memory(
+            file,
+            tenant="default",
+            embedder=MiniLM(),
+            extraction=DEFAULT_EXTRACTION,
+            clock=DemoClock(),
+        ) as memory:
             for number, (headline, lines) in enumerate(PARTS.items(), 1):
                 console.print(Text.assemble((f"\n {number} ", "bold cyan"), (headline, "bold")))
                 pause(0.8)
@@ -97,7 +102,7 @@ def pause(seconds: float) -> None:
         time.sleep(seconds)
 
 
-def _said(memory: Memory) -> Iterator[Text]:
+def _conversation(memory: Memory) -> Iterator[Text]:
     stored = 0
     for messages in tell(memory):
         stored += len(messages)
@@ -166,7 +171,7 @@ def _window(memory: Memory) -> Iterator[Text]:
 
 
 PARTS = {
-    "What is said goes in, word for word": _said,
+    "What is said goes in, word for word": _conversation,
     "Recall finds what bears on a question, and says why": _recalled,
     "A change of mind is resolved: the old is kept, and marked as over": _resolved,
     f"A window of {TASK_TOKENS} tokens is filled, and the receipt says with what": _window,

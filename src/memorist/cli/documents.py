@@ -15,8 +15,8 @@ from memorist.cli.render import console, errors, escape_controls, print_json
 from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import InvalidError
+from memorist.library import Library
 from memorist.memory import Memory
-from memorist.views.library import Library
 
 if TYPE_CHECKING:
     from memorist.context.documents.excerpts import Retrieved

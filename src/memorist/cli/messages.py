@@ -16,7 +16,8 @@ from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import InvalidError
 from memorist.memory import Memory
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.query import MIN_SCORE, Hit, Recall
 
 BAR_CHARS = 20

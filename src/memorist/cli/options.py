@@ -17,7 +17,7 @@ from memorist.config import Settings, default_path
 from memorist.errors import ConfigError, NotFoundError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.memory import Memory
-from memorist.records.message import Session
+from memorist.records.log import Session
 from memorist.runtime import open_embedder, open_store
 
 CATCH_UP_SECONDS = 3.0  # at most, for what was just stored

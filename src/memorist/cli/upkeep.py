@@ -19,7 +19,7 @@ from memorist.language.text import LANGUAGES
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION
 from memorist.memory import Memory
 from memorist.providers.opening import open_model
-from memorist.records.message import Job
+from memorist.records.log import Job
 from memorist.records.values import new_id
 
 SLOW_MS = {"remember": 50.0, "recall": 50.0, "history": 20.0, "forget": 50.0}

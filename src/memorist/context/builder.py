@@ -17,7 +17,8 @@ from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import ReadImage, encode_image, stored_reader
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.query import RECALL_DEADLINE_MS, Hit, Recall
 from memorist.records.scope import Scope
 from memorist.store.base import Store
@@ -94,11 +95,13 @@ def split(entries: Sequence[LogEntry], keep_last: int) -> int:
 def last_to_summarise(store: Store, scope: Scope, keep_last: int) -> int | None:
     """The seq up to which a session may be summarised; None if nothing is left to summarise."""
     newest = store.summary(scope)
-    bounds: Any = {"after": newest.last_seq if newest else None, "max_bytes": MAX_READ_BYTES}
-    entries = store.history(scope, last=keep_last + TOOL_RESULT_REACH, **bounds)
+    read = partial(
+        store.history, scope, after=newest.last_seq if newest else None, max_bytes=MAX_READ_BYTES
+    )
+    entries = read(last=keep_last + TOOL_RESULT_REACH)
     ended = entries[: split(entries, keep_last)][-1:]
     if entries and not ended:  # there may be older ones, where these are long
-        ended = store.history(scope, last=1, before=entries[0].seq, **bounds)
+        ended = read(last=1, before=entries[0].seq)
     return ended[0].seq if ended else None
 
 

@@ -11,8 +11,9 @@ from memorist.context.quote import quoted
 from memorist.context.tokens import TokenCounter
 from memorist.errors import ImageError
 from memorist.providers.images import ReadImage
-from memorist.records.message import LogEntry, Message, readable
-from memorist.records.values import refuse_constant
+from memorist.records.json_values import refuse_constant
+from memorist.records.log import LogEntry
+from memorist.records.message import Message, readable
 
 ChatMessage = dict[str, Any]
 

@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Any
 
 from memorist.providers.tokenizer import Tokenizer
+from memorist.records.json_values import dump_json
 from memorist.records.message import Message
-from memorist.records.values import dump_json
 
 CACHED = 200_000
 PER_NAME = 1

@@ -31,7 +31,8 @@ from memorist.lifecycle.marks import ALWAYS, NOTHING, read_as, sure_marks, witho
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
-from memorist.records.message import Message, is_trusted
+from memorist.records.message import Message
+from memorist.records.sources import is_trusted
 from memorist.records.values import normalize
 
 log = logging.getLogger("memorist")

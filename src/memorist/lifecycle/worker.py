@@ -25,7 +25,7 @@ from memorist.lifecycle.derive import Deriver, OverTimeError
 from memorist.lifecycle.policy import maintain, promote
 from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import Extraction
-from memorist.records.message import Job
+from memorist.records.log import Job
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from memorist.errors import DimensionError, LeaseLostError, MemoristError, ProviderError
 from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
-from memorist.records.message import Job
+from memorist.records.log import Job
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.jobs import FOLLOWING, embedding_kinds

@@ -18,10 +18,11 @@ from memorist.records.activity import TurnReceipt
 from memorist.records.decoding import from_json
 from memorist.records.documents import Article
 from memorist.records.entry import Put
+from memorist.records.json_values import any_json
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.values import Checked, Key, any_json
+from memorist.records.values import Checked, Key
 
 View = MemoryItem | Fact | Article
 LARGEST = 2**62  # of whole numbers, which every database keeps

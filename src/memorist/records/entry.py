@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
-from memorist.records.values import MAX_JSON_DEPTH, check_json, check_key, check_moment
+from memorist.records.json_values import MAX_JSON_DEPTH, check_json
+from memorist.records.values import check_key, check_moment
 
 Namespace = tuple[str, ...]
 MAX_TTL = timedelta(days=366_000)

@@ -14,8 +14,9 @@ from functools import cache
 from typing import Any
 
 from memorist.errors import MessageError
+from memorist.records.json_values import check_json, dump_json, storable
 from memorist.records.message import Message, ToolCallMsg, extras, from_extras
-from memorist.records.values import UNSTORABLE, check_json, dump_json, storable
+from memorist.records.values import UNSTORABLE
 from memorist.records.wire import response_fields
 
 Stored = dict[str, Any]
@@ -85,10 +86,10 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     more = json.loads(data["additional_kwargs"][_OURS])
     found = {"message_id": data["id"], "role": _role(stored), **known}
     message = from_extras(text=data["content"], more=more, **found)
-    said = _said(data["content"])
-    if said == _said(_form(message, _TYPES[message.role], None)["data"]["content"]):
+    said = _texts(data["content"])
+    if said == _texts(_form(message, _TYPES[message.role], None)["data"]["content"]):
         return message
-    if said == _said(_plain(message, None)["data"]["content"]):
+    if said == _texts(_plain(message, None)["data"]["content"]):
         return message
     raise ValueError("it was edited")
 
@@ -239,7 +240,7 @@ def _role(stored: Mapping[str, Any]) -> str:
     return _ROLES.get(re.sub(r"(Message)?(Chunk)?$", "", named).lower(), "user")
 
 
-def _said(content: Any) -> Any:
+def _texts(content: Any) -> Any:
     """The texts of LangChain's content, without numbers, which jsonb may change in form."""
     if isinstance(content, str):
         return storable(content)

@@ -1,4 +1,4 @@
-"""Messages, exactly as they were said, as given and as stored; sessions and jobs."""
+"""Messages, exactly as they were said."""
 
 import contextlib
 import json
@@ -9,19 +9,16 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import dropwhile
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Self
 
-from memorist.errors import ImageError, InvalidError, MessageError, RecordError
-from memorist.records.scope import Scope
+from memorist.errors import ImageError, InvalidError, MessageError
+from memorist.records.json_values import check_json, dump_json
 from memorist.records.values import (
     MAX_SHORT_BYTES,
     MadeAt,
-    Tally,
-    check_json,
     check_key,
     check_moment,
     check_text,
-    dump_json,
     new_id,
     shorten,
 )
@@ -41,11 +38,6 @@ def given(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not UNSET}
 
 
-Source = Literal["system", "user", "assistant", "tool", "import", "web"]
-"""Where a message came from; a memory inherits the least trusted of its sources."""
-_BY_TRUST: tuple[Source, ...] = ("web", "tool", "import", "assistant", "user", "system")
-PART_CHARS = 65_536  # of a growing message that are read at once
-MAX_ATTEMPTS = 5
 MAX_NAME_CHARS = 300  # of the path of an image that cannot be read
 GENERAL_FACTS = "general_facts"  # in structured_data: what it states in general is kept as well
 ORDINARY = 0.5  # the importance of a message that has no score
@@ -275,27 +267,6 @@ MessageLike = str | Message | Mapping[str, Any]
 """A message, the dict of one, or the text of one by the user."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What `remember` stored: the messages' ids, and the session they are in."""
-
-    session_id: str
-    message_ids: tuple[str, ...]
-    added: int
-
-
-class Batch(NamedTuple):
-    """Messages of one session, and a title for it, if it is new and has none."""
-
-    scope: Scope
-    messages: Sequence[Message]
-    title: str | None = None
-
-    @property
-    def message_ids(self) -> tuple[str, ...]:
-        return tuple(message.message_id for message in self.messages)
-
-
 def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
     """Messages, from one or several in any form that is accepted."""
     if isinstance(given, Message | str | Mapping):
@@ -418,111 +389,3 @@ def from_extras(role: str, text: Any, more: dict[str, Any], **known: Any) -> Mes
 def without_orphan_results(messages: Iterable[Message]) -> list[Message]:
     """The messages without tool results at their beginning: models refuse these without calls."""
     return list(dropwhile(lambda message: message.role == "tool", messages))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """A conversation of a user with an agent; `scope` names user, agent and session id."""
-
-    scope: Scope
-    created_at: datetime
-
-    @property
-    def id(self) -> str:
-        assert self.scope.session is not None  # a session's scope always names it
-        return self.scope.session
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSummary(Session):
-    """A session as a list shows it: its title, its last message, how many there are.
-
-    The title is the user's own or else the beginning of their first message.
-    """
-
-    title: str
-    last_active_at: datetime | None
-    messages: Tally
-
-
-class LogEntry(NamedTuple):
-    """A stored message; `seq` is its place in the log, whatever the clocks said."""
-
-    seq: int
-    session_id: str
-    source: str
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """A part of what a message says, and how long it is in all; `version` changes as it does."""
-
-    session_id: str
-    text: str
-    chars: int
-    unfinished: bool
-    version: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """What an append did: the seq of each message, and how many were new."""
-
-    session_id: str
-    seqs: tuple[int, ...]
-    added: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """Work on the messages `first_seq` to `last_seq` of a session; it holds none of their words."""
-
-    id: int
-    kind: str
-    scope: Scope
-    first_seq: int  # below zero, an id of a passage of a derived record
-    last_seq: int
-    attempts: int
-    run_at: datetime
-    lease: str | None = None
-    error: str | None = None
-    dead: bool = False
-
-    @property
-    def owner(self) -> str:
-        """The key of its user's rows."""
-        return self.scope.owner
-
-
-def source_of(message: Message, stamp: Source | None) -> str:
-    """The source that was given, or else the one that the role implies."""
-    return message.role if stamp is None else check_source(stamp)
-
-
-def check_source(source: str) -> str:
-    """Raise unless there is such a source."""
-    if source not in get_args(Source):
-        raise RecordError(f"source must be one of {', '.join(get_args(Source))}")
-    return source
-
-
-def trust_of(source: str) -> int:
-    """How far a source is trusted, from 0; an unknown one counts as the web."""
-    known: tuple[str, ...] = _BY_TRUST
-    return known.index(source) if source in known else 0
-
-
-def is_trusted(source: str) -> bool:
-    """Whether a source takes part in the conversation; the words of others may be anybody's."""
-    return source in ("user", "assistant", "system")
-
-
-def least_trusted(sources: Iterable[str]) -> Source:
-    """The least trusted of some sources."""
-    return _BY_TRUST[min(map(trust_of, sources), default=0)]
-
-
-def retry_delay_seconds(attempts: int) -> float | None:
-    """Seconds to wait after this many failed attempts; None when it is time to give up."""
-    return None if attempts >= MAX_ATTEMPTS else float(min(2**attempts, 900))

@@ -1,4 +1,4 @@
-"""Scope: the user, agent and session that a read or write is for; API keys that give access."""
+"""Scope: the user, agent and session that a read or write is for; who asks, and with which key."""
 
 import hashlib
 import re
@@ -140,3 +140,19 @@ class ApiKey(Checked):
     def expired(self, at: datetime) -> bool:
         """Whether it has expired."""
         return self.expires_at is not None and self.expires_at <= at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """An authenticated caller: a user of a tenant, or an admin of it, who names the user."""
+
+    tenant: str
+    user: str | None = None
+    name: str = ""  # the key's id or the token's subject, for logs
+    local: bool = False  # the only user of a server that no other machine can reach
+    program: bool = False  # not a model: the roles that it names over MCP are believed
+
+    @property
+    def admin(self) -> bool:
+        """Whether the caller may name any user of the tenant."""
+        return self.user is None

@@ -1,8 +1,7 @@
-"""Values in records: ids, moments, checked text and JSON, folded text."""
+"""Values in records: ids, moments, checked and folded text."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -15,15 +14,12 @@ from functools import cache, partial
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from memorist.errors import InvalidError, MessageError, RecordError
+from memorist.errors import InvalidError, RecordError
 from memorist.forks import fork_safe
 
-MAX_JSON_DEPTH = 64
-MAX_JSON_VALUES = 3_000_000  # in one record of a file: `[[],[],…]` takes forty times its room
 MAX_KEY_BYTES = 1_000
 MAX_SHORT_BYTES = 65_536
 _NORMALIZED_CHARS = 256  # at once
-MAX_INT_BITS = 4_096
 PASSAGES_PER_MESSAGE = 1_048_576
 """A message's passages have the ids from this times its seq upward; the SQL spells it out."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,11 +29,7 @@ UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\u
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _NO_WORD = re.compile(r"[\W_]+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
-# Characters that JSON does not escape, though a model may read them as the end of a line, or not
-# see them at all.
-UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pairs
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _lock = fork_safe(threading.Lock())
 _last = 0
 
@@ -45,7 +37,6 @@ Count = int | None
 """How many at most, or a place in a list; None for all of it, or for its beginning."""
 Place = tuple[datetime, str] | None
 """The moment and the id of the last item before a page of a list."""
-_Map = Callable[[Any], Any]
 
 
 def new_id() -> str:
@@ -144,18 +135,6 @@ def replace_unstorable(text: str) -> str:
     return UNSTORABLE.sub("\ufffd", text)
 
 
-def storable(value: Any) -> Any:
-    """A copy of JSON in which characters and numbers that no store keeps are replaced."""
-    too_deep = MessageError(f"message is nested more than {2 * MAX_JSON_DEPTH} levels deep")
-    return map_json(value, _storable, _storable, depth=2 * MAX_JSON_DEPTH, too_deep=too_deep)
-
-
-def _storable(value: Any) -> Any:
-    if isinstance(value, str):
-        return replace_unstorable(value)
-    return str(value) if isinstance(value, float) and value - value != 0 else value
-
-
 def check_key(
     value: Any, field: str, error: type[InvalidError] = RecordError, max_bytes: int = MAX_KEY_BYTES
 ) -> str:
@@ -164,49 +143,6 @@ def check_key(
     if len(text) * 4 > max_bytes and len(text.encode()) > max_bytes:
         raise error(f"{field} is longer than {max_bytes:,} bytes")
     return text
-
-
-def check_json(
-    value: Any, field: str, error: type[InvalidError] = RecordError, *, any_text: bool = False
-) -> Any:
-    """Return a copy of JSON that every store keeps; `any_text` allows NUL and lone surrogates."""
-
-    def check(value: Any) -> Any:
-        if isinstance(value, str):
-            return str.__str__(value) if any_text else check_text(value, field, error)
-        if value is None or isinstance(value, bool | int):
-            if value and value.bit_length() > MAX_INT_BITS:
-                raise error(f"{field} holds an integer of more than {MAX_INT_BITS} bits")
-        elif isinstance(value, float):
-            if value - value != 0:
-                raise error(f"{field} holds a number that is not finite, which JSON cannot carry")
-        elif not isinstance(value, list | tuple | Mapping):
-            raise error(f"{field} holds a {type(value).__name__}, which is not JSON")
-        return value
-
-    def check_name(key: Any) -> Any:
-        if not isinstance(key, str):
-            raise error(f"{field} has a key of type {type(key).__name__}; keys are strings")
-        return check(key)
-
-    too_deep = error(f"{field} is nested more than {MAX_JSON_DEPTH} levels deep")
-    return map_json(value, check, check_name, depth=MAX_JSON_DEPTH, too_deep=too_deep)
-
-
-def map_json(value: Any, change: _Map, change_key: _Map, *, depth: int, too_deep: Exception) -> Any:
-    """A copy of nested lists and dicts, in which each value and each key is changed."""
-    if depth < 0:
-        raise too_deep
-    value = change(value)
-
-    def below(item: Any) -> Any:
-        return map_json(item, change, change_key, depth=depth - 1, too_deep=too_deep)
-
-    if isinstance(value, Mapping):
-        return {change_key(key): below(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [below(item) for item in value]
-    return value
 
 
 def check_share(value: float, field: str) -> float:
@@ -285,41 +221,6 @@ class Tally:
     def of(cls, counted: int, most: int) -> Tally:
         """What was counted up to one more than `most`."""
         return cls(min(counted, most), counted > most)
-
-
-def refuse_constant(name: str) -> None:
-    """For `parse_constant` of `json`, which reads NaN and Infinity by itself."""
-    raise ValueError(f"{name} is not JSON")
-
-
-def has_too_many_values(text: str | bytes) -> bool:
-    """Whether JSON has more values than may be read at once, however short it is."""
-    if len(text) <= MAX_JSON_VALUES:  # mostly
-        return False
-    raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    return sum(map(raw.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES
-
-
-def dump_json(value: Any) -> str:
-    """JSON as it is stored: compact, in the order of its keys, not escaped."""
-    return _COMPACT.encode(value)
-
-
-def any_json(value: Any, default: _Map | None = None) -> str:
-    """The same with lone surrogates escaped, which no file or database takes, as NUL always is."""
-    how: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "default": default}
-    text = json.dumps(value, ensure_ascii=False, **how)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, **how)
-    return text
-
-
-def json_line(value: Any) -> str:
-    """JSON for a prompt: one line, which no text in it can break out of."""
-    quoted = json.dumps(value, ensure_ascii=False)
-    return UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], quoted)
 
 
 def shorten(text: str, longest: int) -> str:

@@ -17,7 +17,8 @@ from enum import Enum
 from typing import Any
 
 from memorist.errors import MessageError
-from memorist.records.values import MAX_JSON_DEPTH, check_json, check_text, dump_json, map_json
+from memorist.records.json_values import MAX_JSON_DEPTH, check_json, dump_json, map_json
+from memorist.records.values import check_text
 
 Fields = dict[str, Any]
 

@@ -26,7 +26,7 @@ from memorist.errors import (
     UnauthorizedError,
 )
 from memorist.namespaces import ApiKeys
-from memorist.records.scope import ApiKey, check_tenant, named_scope
+from memorist.records.scope import ApiKey, Principal, check_tenant, named_scope
 from memorist.records.values import now
 
 if TYPE_CHECKING:  # tokens need an extra, keys do not
@@ -44,22 +44,6 @@ NO_KEYS = (
 )
 KEYS_OFF = "this server was started with --no-auth and takes no keys: leave the key out"
 _NO_DIGEST = "0" * 64  # compared with if there is no key, so that both take the same time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
-    """An authenticated caller: a user of a tenant, or an admin of it, who names the user."""
-
-    tenant: str
-    user: str | None = None
-    name: str = ""  # the key's id or the token's subject, for logs
-    local: bool = False  # the only user of a server that no other machine can reach
-    program: bool = False  # not a model: the roles that it names over MCP are believed
-
-    @property
-    def admin(self) -> bool:
-        """Whether the caller may name any user of the tenant."""
-        return self.user is None
 
 
 class Guard:

@@ -22,14 +22,15 @@ from memorist.config import Settings
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
 from memorist.forks import fork_safe
+from memorist.library import Library
 from memorist.memory import Memory
 from memorist.providers.images import refuse_image
 from memorist.providers.opening import open_langchain_model, openai_name
-from memorist.records.message import LogEntry, Message
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.query import RECALL_DEADLINE_MS, Recall
 from memorist.records.values import check_text, new_id, reply_id
 from memorist.runtime import window_of
-from memorist.views.library import Library
 
 if TYPE_CHECKING:  # LangChain is needed only where there is a model
     from memorist.agents.react import ReactAgent

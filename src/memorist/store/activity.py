@@ -7,16 +7,9 @@ from typing import Any
 
 from memorist.errors import InvalidError
 from memorist.records.activity import Counts, Event, Events, RecalledId, TurnReceipt
+from memorist.records.json_values import dump_json
 from memorist.records.scope import Scope
-from memorist.records.values import (
-    Count,
-    Place,
-    Tally,
-    check_each,
-    dump_json,
-    from_micros,
-    to_micros,
-)
+from memorist.records.values import Count, Place, Tally, check_each, from_micros, to_micros
 from memorist.store.engine import Db
 from memorist.store.rows import Row, dated_page
 

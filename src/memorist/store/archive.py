@@ -30,9 +30,10 @@ from memorist.records.archive import (
 )
 from memorist.records.documents import Article, Chunk
 from memorist.records.entry import entry_id, namespace_of, path_of
+from memorist.records.json_values import any_json
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import Scope
-from memorist.records.values import any_json, from_micros, to_micros
+from memorist.records.values import from_micros, to_micros
 from memorist.store import documents, views
 from memorist.store.activity import add_receipt, receipts
 from memorist.store.appending import write_messages

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from memorist.errors import ConflictError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
-from memorist.records.message import Job, LogEntry
+from memorist.records.log import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.values import Count, Place, check_each, check_text, from_micros, new_id
 from memorist.store.engine import Db, Piece

@@ -26,8 +26,9 @@ from memorist.records.entry import (
     passes,
     path_of,
 )
+from memorist.records.json_values import any_json
 from memorist.records.scope import Scope
-from memorist.records.values import Count, any_json, from_micros, to_micros
+from memorist.records.values import Count, from_micros, to_micros
 from memorist.store.engine import Db, Piece
 from memorist.store.indexing import Preparation, index_pieces
 from memorist.store.log import add_owner

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memorist.errors import LeaseLostError, NotFoundError
-from memorist.records.message import Job, retry_delay_seconds
+from memorist.records.log import Job, retry_delay_seconds
 from memorist.records.scope import Scope, tenant_hash
 from memorist.records.values import Count, check_each, new_id
 from memorist.store.activity import note

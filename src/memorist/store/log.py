@@ -8,15 +8,8 @@ from typing import Any, NamedTuple
 
 from memorist.errors import ConflictError, NotFoundError, ScopeError
 from memorist.language.text import cut
-from memorist.records.message import (
-    PART_CHARS,
-    Job,
-    LogEntry,
-    Message,
-    Session,
-    SessionSummary,
-    TextPart,
-)
+from memorist.records.log import PART_CHARS, Job, LogEntry, Session, SessionSummary, TextPart
+from memorist.records.message import Message
 from memorist.records.scope import Scope, tenant_hash
 from memorist.records.values import (
     PASSAGES_PER_MESSAGE,

@@ -8,9 +8,10 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from memorist.errors import InvalidError
 from memorist.records.documents import ArticleInfo, Summary
+from memorist.records.json_values import dump_json
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import ApiKey
-from memorist.records.values import check_moment, dump_json, from_micros, to_micros
+from memorist.records.values import check_moment, from_micros, to_micros
 
 R = TypeVar("R")
 Row = tuple[Any, ...]

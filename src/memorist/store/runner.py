@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from memorist.errors import LeaseLostError, MemoristError
 from memorist.forks import EXIT_SECONDS, ProcessPart, fork_safe
-from memorist.records.message import Job
+from memorist.records.log import Job
 from memorist.store.base import Store
 from memorist.store.jobs import is_backfill
 

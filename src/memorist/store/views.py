@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 from memorist.errors import ConflictError, InvalidError, NotFoundError, RecordError
 from memorist.language.people import People, naming_topics
 from memorist.language.text import search_terms
+from memorist.records.log import Job
 from memorist.records.memories import (
     CORRECTED,
     FIRST,
@@ -29,7 +30,6 @@ from memorist.records.memories import (
     Supersede,
     topic_of,
 )
-from memorist.records.message import Job
 from memorist.records.query import Update
 from memorist.records.scope import Scope
 from memorist.records.values import Count, Place, Tally, check_each, fold, from_micros, to_micros

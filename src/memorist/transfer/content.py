@@ -12,15 +12,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
+from memorist.records.json_values import dump_json, has_too_many_values, storable
 from memorist.records.message import Message, ToolCallMsg
-from memorist.records.values import (
-    MadeAt,
-    dump_json,
-    from_micros,
-    has_too_many_values,
-    replace_unstorable,
-    storable,
-)
+from memorist.records.values import MadeAt, from_micros, replace_unstorable
 from memorist.transfer.items import Item, Skipped, Turn, moment
 from memorist.transfer.source import Source
 

@@ -17,8 +17,8 @@ from memorist.memory import Memory
 from memorist.namespaces import Facts, Memories
 from memorist.records.documents import Article
 from memorist.records.entry import Entry, Get, Put, same
+from memorist.records.log import Batch
 from memorist.records.memories import Fact, MemoryItem
-from memorist.records.message import Batch
 from memorist.records.scope import shared_scope
 from memorist.records.values import Tally, now
 from memorist.transfer.formats import FORMATS, Format

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from memorist.errors import RecordError
-from memorist.records.values import has_too_many_values
+from memorist.records.json_values import has_too_many_values
 
 MAX_VALUE_CHARS = 64 * 1024 * 1024
 CHUNK_BYTES = 262_144

@@ -17,7 +17,7 @@ from typing import Any
 
 from memorist.archive import check_unpacked, is_archive
 from memorist.errors import RecordError
-from memorist.records.values import has_too_many_values
+from memorist.records.json_values import has_too_many_values
 from memorist.store.tables import POSTGRES, Tables
 from memorist.transfer.items import Skipped
 from memorist.transfer.json_stream import MAX_VALUE_CHARS, JsonStream

@@ -1,1 +1,1 @@
-"""Views of a memory for agent authors: conversations, facts, notes, articles, tiers."""
+"""Views of a memory for agent authors: conversations, facts, tiers."""

@@ -10,8 +10,9 @@ from typing import Any
 from memorist.errors import BadAnswerError, InvalidError, MessageError, NotFoundError, ProviderError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
 from memorist.memory import Memory
+from memorist.records.log import Job
 from memorist.records.memories import Fact
-from memorist.records.message import GENERAL_FACTS, ROLES, Job, Message
+from memorist.records.message import GENERAL_FACTS, ROLES, Message
 from memorist.records.query import Recall
 from memorist.views.conversation import BaseMemory, ConversationMemory, Wire
 

@@ -27,8 +27,8 @@ from typing import Any
 from memorist.errors import ProviderError, StoreError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import Entry, Put, Search, findable
+from memorist.records.log import Session as StoredSession
 from memorist.records.message import Message, ToolCallMsg
-from memorist.records.message import Session as StoredSession
 from memorist.records.query import Hit
 from memorist.records.scope import Scope, shared_scope
 from memorist.records.values import new_id

@@ -16,9 +16,10 @@ from memorist.context.window import Window
 from memorist.language.patterns import Pattern
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import Job, LogEntry
+from memorist.records.json_values import UNSEEN, json_line
+from memorist.records.log import Job, LogEntry
 from memorist.records.scope import Scope
-from memorist.records.values import UNSEEN, json_line, now, shorten
+from memorist.records.values import now, shorten
 from memorist.store.base import Store
 from memorist.store.runner import JobRunner
 

@@ -14,7 +14,8 @@ from memorist.context.tokens import TokenCounter
 from memorist.language.patterns import Pattern
 from memorist.language.signals import Cue, cue_words, cues_of, signals_of
 from memorist.language.text import clauses, cut, stop_words
-from memorist.records.message import ORDINARY, LogEntry, readable
+from memorist.records.log import LogEntry
+from memorist.records.message import ORDINARY, readable
 from memorist.records.values import UNSPACED, fold
 
 # The weight of a statement.

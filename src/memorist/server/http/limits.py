@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memorist.errors import RateLimitedError
-from memorist.server.auth import Principal
+from memorist.records.scope import Principal
 from memorist.server.http.middleware import (
     FILES,
     PROBES,

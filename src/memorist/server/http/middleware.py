@@ -26,7 +26,8 @@ from memorist.errors import (
     TooLargeError,
     UnauthorizedError,
 )
-from memorist.server.auth import Guard, Principal
+from memorist.records.scope import Principal
+from memorist.server.auth import Guard
 from memorist.server.http.problems import REQUESTS, HttpError, header_values, refuse, request_id_of
 
 SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")

@@ -9,8 +9,9 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from memorist.forks import fork_safe
 from memorist.records.documents import Article, ArticleInfo, Note
+from memorist.records.log import Remembered, Session, SessionSummary
 from memorist.records.memories import Fact, MemoryItem
-from memorist.records.message import Message, Remembered, Session, SessionSummary
+from memorist.records.message import Message
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope
 from memorist.records.values import Tally

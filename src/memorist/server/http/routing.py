@@ -21,8 +21,7 @@ from starlette.types import Scope as AsgiScope
 from memorist.errors import ForbiddenError, InvalidError
 from memorist.memory import Memory
 from memorist.operations import OPERATIONS
-from memorist.records.scope import Scope
-from memorist.server.auth import Principal
+from memorist.records.scope import Principal, Scope
 from memorist.server.http.openapi import PROBLEMS, example_response
 from memorist.server.http.schemas import UserRequest
 

@@ -21,8 +21,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from memorist.config import Settings
 from memorist.errors import ConfigError, ScopeError, UnauthorizedError
 from memorist.forks import fork_safe
-from memorist.records.scope import Scope, check_tenant
-from memorist.server.auth import Principal
+from memorist.records.scope import Principal, Scope, check_tenant
 from memorist.server.http.problems import HttpError
 
 ADMIN, PROGRAM = "memorist:admin", "memorist:program"  # scopes

@@ -24,7 +24,7 @@ from memorist.agents.assistant import TOOL_SETS
 from memorist.agents.toolbox import Toolbox
 from memorist.errors import UnauthorizedError
 from memorist.memory import Memory
-from memorist.server.auth import Principal
+from memorist.records.scope import Principal
 from memorist.server.mcp.server import McpServer, default_tools
 
 MOST_BYTES = 8 * 1024 * 1024

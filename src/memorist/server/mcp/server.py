@@ -28,10 +28,10 @@ from memorist.agents.assistant import REVISING, ToolSet, tools_for
 from memorist.agents.tool_schema import Argument, ToolSchema, without_null
 from memorist.agents.toolbox import DEADLINE_MS, LONGEST_QUESTION, Toolbox, check_length
 from memorist.errors import MemoristError
+from memorist.library import Library
 from memorist.memory import Memory
+from memorist.notebook import Notebook
 from memorist.records.message import readable
-from memorist.views.library import Library
-from memorist.views.notebook import Notebook
 
 INSTRUCTIONS = (
     "The long-term memory of an agent. Recall before you answer what may have been talked about "
@@ -349,7 +349,11 @@ def _session(toolbox: Toolbox, user: str, session: str) -> str:
 def _prompt(toolbox: Toolbox, question: str, user_id: str) -> str:
     box = toolbox.for_user(user_id)
     check_length(question, LONGEST_QUESTION, "question")
-    whose: dict[str, Any] = {"user": box.user or "", "agent": box.agent}
-    limits: dict[str, Any] = {"max_tokens": PROMPT_TOKENS, "deadline_ms": DEADLINE_MS}
-    context = box.memory.context(question, **whose, **limits)
+    context = box.memory.context(
+        question,
+        user=box.user or "",
+        agent=box.agent,
+        max_tokens=PROMPT_TOKENS,
+        deadline_ms=DEADLINE_MS,
+    )
     return "\n\n".join(readable(message["content"]) for message in context.messages)

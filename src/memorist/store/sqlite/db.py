@@ -18,10 +18,11 @@ import apsw
 
 from memorist import errors
 from memorist.language.text import LONGEST_START, beginnings, stems, term_stem
+from memorist.records.json_values import dump_json
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Passage, Term, many
 from memorist.records.scope import Scope
-from memorist.records.values import PASSAGES_PER_MESSAGE, dump_json, from_micros
+from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros
 from memorist.store.engine import Db, Piece, VectorQuery, ViewWords, always, load_queries
 from memorist.store.rows import Row
 

@@ -41,7 +41,7 @@ def _conversation(place: str, conversation: Loose, known: set[str]) -> Iterator[
     for id_ in branch(parents, dates, conversation.text("current_node")):
         said, at = messages.pop(id_), dates[id_] or at
         yield from _instructions(said, at, known)
-        parts, heading = _said(said, id_, call_id, at), conversation.text("title") or None
+        parts, heading = _parts(said, id_, call_id, at), conversation.text("title") or None
         yield from turns(place, parts, session, name, title=heading)
         call_id = call_id if said.text("recipient") in ("", "all") else id_
     left = [it for it in messages.values() if it.below("author").text("role") in ROLES]
@@ -61,7 +61,7 @@ def _instructions(said: Loose, at: datetime | None, known: set[str]) -> Iterator
         yield Document(uri, "Custom instructions for ChatGPT", text, at)
 
 
-def _said(said: Loose, id_: str, call_id: str, at: datetime | None) -> Iterator[Part]:
+def _parts(said: Loose, id_: str, call_id: str, at: datetime | None) -> Iterator[Part]:
     content, metadata, author = (said.below(key) for key in ("content", "metadata", "author"))
     parts = content.each("parts") if "parts" in content else [content]
     names = {it.text("id"): it.text("name") for it in metadata.each("attachments") if it.text("id")}

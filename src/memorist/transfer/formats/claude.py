@@ -54,12 +54,12 @@ def _conversation(place: str, conversation: Loose, *, shared: bool) -> Iterator[
     path = branch(parents, dates, "") if any(parents.values()) else list(messages)
     for id_ in path:
         message, at = messages.pop(id_), dates[id_] or at
-        yield from turns(place, _said(message, id_, at), session, name, **more)
+        yield from turns(place, _parts(message, id_, at), session, name, **more)
         yield from _attached(message, id_, at)
     yield from (left_out(place, "branch") for _ in messages)
 
 
-def _said(message: Loose, id_: str, at: datetime | None) -> Iterator[Part]:
+def _parts(message: Loose, id_: str, at: datetime | None) -> Iterator[Part]:
     blocks = message.each("content") if message.get("content") else [message]
     for it in message.each("attachments"):  # a long text that was pasted has no name
         file = it.text("file_name")

@@ -6,8 +6,9 @@ Newer ones wrap each item of a conversation with its date; older ones have the i
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from memorist.records.json_values import storable
 from memorist.records.message import Message
-from memorist.records.values import MadeAt, storable
+from memorist.records.values import MadeAt
 from memorist.transfer.content import LEFT_OUT, Loose, Part, heads, message, named, turns
 from memorist.transfer.items import Item, Skipped, stable_id
 from memorist.transfer.source import Source
@@ -32,7 +33,7 @@ def read(source: Source) -> Iterator[Item]:
             place, line = found[0], Loose.of(found[1])
             session, at = session or _session(line) or stable_id(file), line.date("timestamp") or at
             item = line.below("payload") if line.get("type") == "response_item" else line
-            yield from turns(place, _said(item, f"{session}/{number}", at), session, name)
+            yield from turns(place, _parts(item, f"{session}/{number}", at), session, name)
 
 
 def _session(line: Loose) -> str:
@@ -42,7 +43,7 @@ def _session(line: Loose) -> str:
     return line.text("id") if line.keys() >= {"id", "timestamp", "instructions"} else ""
 
 
-def _said(item: Loose, id_: str, at: datetime | None) -> Iterator[Part]:
+def _parts(item: Loose, id_: str, at: datetime | None) -> Iterator[Part]:
     kind = item.text("type")
     if kind in LEFT_OUT["codex"]:
         yield LEFT_OUT["codex"][kind]

@@ -30,7 +30,7 @@ def read(source: Source) -> Iterator[Item]:
         for row in source.tables.rows(table, columns, ["id"]):
             record = Loose(zip(columns, row, strict=True))
             place, session = f"table {table}, row {record['id']}", str(record["session_id"])
-            yield from turns(place, _said(record, f"{table}/{record['id']}"), session, AGENT)
+            yield from turns(place, _parts(record, f"{table}/{record['id']}"), session, AGENT)
 
 
 def _tables(source: Source) -> dict[str, list[str]]:
@@ -39,7 +39,7 @@ def _tables(source: Source) -> dict[str, list[str]]:
     return {table: it for table, it in found.items() if set(it) - {DATE} == COLUMNS}
 
 
-def _said(record: Loose, id_: str) -> Iterator[Part]:
+def _parts(record: Loose, id_: str) -> Iterator[Part]:
     stored = parsed(record["message"])
     if isinstance(stored, dict):
         at = record.date(DATE) or MadeAt.now(UTC)

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memorist.errors import InvalidError, MessageError
+from memorist.records.json_values import dump_json
 from memorist.records.message import ROLES, Message
-from memorist.records.values import MadeAt, dump_json
+from memorist.records.values import MadeAt
 from memorist.transfer.items import Item, Skipped, Turn, moment, stable_id
 from memorist.transfer.source import Source
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header, Path
 from fastapi.sse import EventSourceResponse, format_sse_event
@@ -23,9 +23,9 @@ from memorist.records.query import MIN_SCORE
 from memorist.records.values import Tally
 from memorist.server.chat import ChatRuntime
 from memorist.server.http import schemas
+from memorist.server.http.events import STREAM_HEADERS, Accept, event, wants_json, with_pings
 from memorist.server.http.openapi import AT, MEMORY_ID, MESSAGE_ID, SESSION_ID, stream_response
 from memorist.server.http.pagination import Page, keyset_page, named_page
-from memorist.server.http.routes.chat import STREAM_HEADERS, Accept, event, wants_json, with_pings
 from memorist.server.http.routes.messages import Patience
 from memorist.server.http.routing import Caller, Url, operation
 
@@ -189,13 +189,12 @@ async def events(
     A stream of server-sent events, each with its place as `id`; a client that reconnects sends it
     as Last-Event-ID. Or, where only JSON is accepted, those after a place in one object.
     """
-    place: dict[str, Any] = {"user": caller.user(query.user), "agent": query.agent}
-    read = partial(caller.memory.events, **place, limit=query.limit)
+    now = partial(caller.memory.events, user=caller.user(query.user))
+    read = partial(now, agent=query.agent, limit=query.limit)
     first = await to_thread(read, after=last_event_id or query.after)
     if wants_json(accept):
         return Response(TypeAdapter(Events).dump_json(first), media_type="application/json")
     polls: EventPolls = request.app.state.polls
-    now = partial(caller.memory.events, user=place["user"])
     place_of_now = partial(polls.next_place, caller.scope(query).owner, now)
     stopping: asyncio.Event = request.app.state.stopping
     stream = _followed(first, read, place_of_now, stopping, query.timeout_s)

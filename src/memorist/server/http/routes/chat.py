@@ -15,17 +15,13 @@ The response is a stream of server-sent events, or one JSON object where only th
 """
 
 import asyncio
-import json
 from asyncio import to_thread
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Header
-from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import to_jsonable_python
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -34,6 +30,7 @@ from memorist.memory import Memory
 from memorist.records.activity import RecalledId, TurnReceipt
 from memorist.records.query import Recall
 from memorist.server.chat import ChatQuestion, ChatRuntime, ReplyState, best_of, chat_question
+from memorist.server.http.events import Accept, NamedEvent, event, event_response, wants_json
 from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, stream_response
 from memorist.server.http.problems import on_error
 from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
@@ -47,10 +44,7 @@ NO_MODEL = (
     "MEMORIST_MODEL_URL=http://… of a server that speaks OpenAI's format, and "
     "MEMORIST_MODEL_KEY if it asks for a key; then start the server again."
 )
-STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 LISTEN_S = 0.5  # between two looks whether the client is there
-NamedEvent = tuple[str, Any]
-"""The name of a server-sent event, and its data."""
 
 
 class ChatAsk(UserRequest):
@@ -101,17 +95,6 @@ class ChatAnswer(ChatSession, ChatDone):
     context: ContextAnswer | None = None
 
 
-def event(name: str, data: Any, id_: str | None = None) -> bytes:
-    """A server-sent event; its data is JSON on one line."""
-    return format_sse_event(event=name, data_str=json.dumps(to_jsonable_python(data)), id=id_)
-
-
-def wants_json(accept: str) -> bool:
-    """Whether a client takes one JSON object only, not a stream."""
-    return "application/json" in accept and "text/event-stream" not in accept
-
-
-Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
 _SESSION = ChatSession(session_id=SESSION_ID, confirmed=True)
 _DONE = ChatDone(session_id=SESSION_ID, message_id=MEMORY_ID, asked_id=MESSAGE_ID)
 _WHOLE = ChatAnswer(**{**dict(_SESSION), **dict(_DONE)}, message="In Berlin.")
@@ -132,9 +115,15 @@ async def chat(ask: ChatAsk, request: Request, caller: Caller, accept: Accept = 
     asked_id alone, is not stored again: it is answered if it was not, or its answer is repeated.
     """
     runtime: ChatRuntime = request.app.state.chats
-    place: dict[str, Any] = {"agent": ask.agent or ask.agent_id, "session": ask.session_id}
-    place["user"] = caller.user(ask.user)
-    question = await to_thread(chat_question, caller.memory, ask.message, ask.asked_id, **place)
+    question = await to_thread(
+        chat_question,
+        caller.memory,
+        ask.message,
+        ask.asked_id,
+        user=caller.user(ask.user),
+        agent=ask.agent or ask.agent_id,
+        session=ask.session_id,
+    )
     reply = await runtime.earlier_reply(caller.memory, question)
     turn = _ChatTurn(runtime, caller.memory, question, request)
     events = turn.events(question.chat.id == ask.session_id, reply)
@@ -268,40 +257,3 @@ async def _whole(events: AsyncGenerator[NamedEvent, None]) -> bytes:
             fields[name] = data
     message = "".join(tokens) if "notice" not in fields else None
     return ChatAnswer(**fields, message=message, tool_results=tools).model_dump_json().encode()
-
-
-def event_response(
-    events: AsyncGenerator[NamedEvent, None],
-    problem: Callable[[MemoristError], Awaitable[Response]],
-    ping_s: float,
-) -> EventSourceResponse:
-    """A stream of events; an error is the last of them, as the body of its problem."""
-
-    async def wire() -> AsyncGenerator[bytes, None]:
-        try:
-            async with aclosing(events):
-                async for name, data in events:
-                    yield event(name, data)
-        except MemoristError as error:
-            yield b"event: error\ndata: " + bytes((await problem(error)).body) + b"\n\n"
-
-    return EventSourceResponse(with_pings(wire(), ping_s), headers=STREAM_HEADERS)
-
-
-async def with_pings(events: AsyncGenerator[bytes, None], ping_s: float) -> AsyncIterator[bytes]:
-    """The events, with a comment whenever none came for so many seconds."""
-    coming = asyncio.ensure_future(anext(events, None))
-    try:
-        while True:
-            done, _ = await asyncio.wait({coming}, timeout=ping_s)
-            if not done:
-                yield KEEPALIVE_COMMENT
-            elif (piece := coming.result()) is None:
-                return
-            else:
-                yield piece
-                coming = asyncio.ensure_future(anext(events, None))
-    finally:
-        coming.cancel()
-        await asyncio.wait({coming})
-        await events.aclose()

@@ -10,9 +10,9 @@ from memorist.context.window import QUOTED_SCORE, Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Compression, Summary
+from memorist.records.json_values import check_json
 from memorist.records.message import UNSET, Message
 from memorist.records.query import MIN_SCORE, Recall
-from memorist.records.values import check_json
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
 from memorist.server.http.pagination import Page, keyset_page
@@ -175,6 +175,10 @@ def compress(body: CompressBody, caller: Caller) -> Compression | None:
 @operation("list_summaries", example=_SUMMARY)
 def list_summaries(query: Url[SummariesQuery], caller: Caller) -> Page[Summary]:
     """The summaries of a session, in the order of the messages that they reach to."""
-    whose: dict[str, Any] = {"user": caller.user(query.user), "session": query.session}
-    read = partial(caller.memory.summaries, **whose, oldest_first=query.oldest_first)
+    read = partial(
+        caller.memory.summaries,
+        user=caller.user(query.user),
+        session=query.session,
+        oldest_first=query.oldest_first,
+    )
     return keyset_page(read, query, number=lambda summary: summary.last_seq)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from memorist.context.documents.excerpts import Retrieved
 from memorist.errors import InvalidError
+from memorist.library import Library
 from memorist.records.documents import Article, ArticleInfo, Note
 from memorist.records.query import Forgotten
 from memorist.records.values import now
@@ -17,7 +18,6 @@ from memorist.server.http import schemas
 from memorist.server.http.openapi import ARTICLE_ID
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routing import Caller, Url, operation
-from memorist.views.library import Library
 
 Version = Annotated[int, Field(ge=1, le=schemas.MAX_INT)]
 IfMatch = Annotated[

@@ -8,8 +8,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, model_vali
 from memorist.errors import InvalidError
 from memorist.records import entry as records
 from memorist.records.entry import Entry
+from memorist.records.json_values import check_json
 from memorist.records.scope import shared_scope
-from memorist.records.values import check_json, check_text
+from memorist.records.values import check_text
 from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import MAX_PAGE_BYTES
 from memorist.server.http.routing import Caller, operation

@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memorist.errors import InvalidError
 from memorist.lifecycle.audit import Audit, Finding
+from memorist.records.log import Job
 from memorist.records.memories import Expire
-from memorist.records.message import Job, Source
 from memorist.records.query import Forgotten
+from memorist.records.sources import Source
 from memorist.server.auth import Keys, NewKey
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MEMORY_ID, SESSION

@@ -18,8 +18,8 @@ from memorist.records.memories import (
     State,
     Tier,
 )
-from memorist.records.message import Source
 from memorist.records.query import Forgotten
+from memorist.records.sources import Source
 from memorist.records.values import Tally, check_moment
 from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT, FACT_ID, MEMORY, MEMORY_ID
@@ -311,6 +311,10 @@ def get_neighbourhood(
     name: EntityName, query: Url[NeighbourhoodQuery], caller: Caller
 ) -> Neighbourhood:
     """The facts that name someone or something, newest first."""
-    as_of = _checked(query.as_of, "as_of")
-    options: dict[str, Any] = {"as_of": as_of, "always": query.always, "limit": query.limit}
-    return caller.memory.facts.neighbourhood(name, **caller.place(query), **options)
+    return caller.memory.facts.neighbourhood(
+        name,
+        **caller.place(query),
+        as_of=_checked(query.as_of, "as_of"),
+        always=query.always,
+        limit=query.limit,
+    )

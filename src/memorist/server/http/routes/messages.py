@@ -15,9 +15,11 @@ from starlette.requests import Request
 from memorist.errors import ConflictError, InvalidError, NotFoundError, naming_item
 from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
-from memorist.records.message import LogEntry, Message, Remembered, Session, SessionSummary, Source
+from memorist.records.log import LogEntry, Remembered, Session, SessionSummary
+from memorist.records.message import Message
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
+from memorist.records.sources import Source
 from memorist.server.http import schemas
 from memorist.server.http.media_guard import check_content, check_structured_data
 from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID, SUMMARY
@@ -255,15 +257,15 @@ def remember_many(body: RememberManyBody, caller: Caller) -> Page[Remembered]:
     items = list[dict[str, Any]]()
     for number, item in enumerate(body.items):
         with naming_item(number, len(body.items)):
-            items.append(_said(item, item.messages, caller))
+            items.append(_remember_arguments(item, item.messages, caller))
     return Page(items=caller.memory.remember_many(items, source=body.source))
 
 
 def _remember(body: _NewMessages, inputs: Sequence[MessageBody], caller: Caller) -> Remembered:
-    return caller.memory.remember(**_said(body, inputs, caller), source=body.source)
+    return caller.memory.remember(**_remember_arguments(body, inputs, caller), source=body.source)
 
 
-def _said(
+def _remember_arguments(
     body: schemas.SessionRequest, inputs: Sequence[MessageBody], caller: Caller
 ) -> dict[str, Any]:
     """The messages of a request, their user and session."""

@@ -27,9 +27,9 @@ from starlette.responses import Response, StreamingResponse
 from memorist.records.archive import RestoreReport
 from memorist.records.values import Tally
 from memorist.server.http import schemas
+from memorist.server.http.events import Accept, NamedEvent, event, event_response, wants_json
 from memorist.server.http.openapi import AT, stream_response
 from memorist.server.http.problems import on_error
-from memorist.server.http.routes.chat import Accept, NamedEvent, event, event_response, wants_json
 from memorist.server.http.routing import Caller, Url, operation
 from memorist.transfer.importing import Progress, Report, run_import
 from memorist.transfer.items import Skipped
@@ -93,10 +93,12 @@ async def export(query: Url[ExportQuery], caller: Caller) -> StreamingResponse:
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", user or caller.memory.tenant_name)[:60]
     file = f"memorist-{name}-{caller.memory.clock():%Y-%m-%d}.memorist.gz"
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-    return StreamingResponse(_sent(first, pieces), media_type="application/gzip", headers=headers)
+    return StreamingResponse(
+        _all_pieces(first, pieces), media_type="application/gzip", headers=headers
+    )
 
 
-async def _sent(first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _all_pieces(first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     piece = first
     while piece:
         yield piece
@@ -125,7 +127,7 @@ async def restore(
                 file, user=user, progress=lambda done, total: tell("writing", done, total)
             )
 
-    return await _worked(request, "archive", work, accept)
+    return await _response_for_file(request, "archive", work, accept)
 
 
 @operation(
@@ -160,10 +162,10 @@ async def import_file(
             on_progress=progress,
         )
 
-    return await _worked(request, query.filename, work, accept)
+    return await _response_for_file(request, query.filename, work, accept)
 
 
-async def _worked(request: Request, filename: str, work: Work, accept: str) -> Response:
+async def _response_for_file(request: Request, filename: str, work: Work, accept: str) -> Response:
     """The response of a work on the file in the body."""
     folder = TemporaryDirectory(prefix="memorist-")
     # Formats look at the name and its ending; it is no path of ours.

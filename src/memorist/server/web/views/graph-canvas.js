@@ -4,7 +4,8 @@
 import { day } from "../format.js";
 import { useKeys } from "../keys.js";
 import { href } from "../route.js";
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
+import { html, useMemo, useRef, useState } from "../ui.js";
+import { Arrowhead, pressable, useDrag, useSize, useWheel } from "./drawing.js";
 
 const LONGEST = innerWidth < 640 ? 14 : 26;
 const CROWD = 80; // of more facts than that, predicates are shown when one comes near
@@ -17,16 +18,9 @@ const radius = (node, middle) => (middle ? 12 : node.facts > 1 ? 8 : 6);
 
 export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, onCentre }) {
   const box = useRef(null);
-  const [size, setSize] = useState(null);
+  const size = useSize(box);
   const [view, setView] = useState(null); // what people made of it: x, y and the scale
   const [active, setActive] = useState(nodes[0].key);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(([{ contentRect }]) =>
-      setSize({ width: contentRect.width, height: contentRect.height }),
-    );
-    observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
   const now = view ?? (size && fit(spots, size));
   const latest = useRef(null);
   latest.current = now;
@@ -38,8 +32,8 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
   };
   const pan = (dx, dy) =>
     setView({ ...latest.current, x: latest.current.x + dx, y: latest.current.y + dy });
-  useWheel(box, zoom);
-  const drag = useDrag(pan);
+  useWheel(box, (event, x, y) => zoom(Math.exp(-event.deltaY / 400), x, y));
+  const drag = useDrag(".node, .edge", pan);
   // What gets the focus comes into sight.
   const focus = (selector, { x, y }) => {
     const { x: left, y: top, scale } = latest.current;
@@ -103,19 +97,7 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
         height=${size.height}
         ...${drag}
       >
-        <defs>
-          <marker
-            id="arrow"
-            viewBox="0 0 8 8"
-            refX="7"
-            refY="4"
-            markerWidth="7"
-            markerHeight="7"
-            orient="auto-start-reverse"
-          >
-            <path d="M0 0.5L8 4L0 7.5z" />
-          </marker>
-        </defs>
+        <${Arrowhead} id="arrow" />
         <g
           class=${crowded ? "far" : ""}
           style=${{ "--letters": letters }}
@@ -164,22 +146,15 @@ function Drawn({ nodes, edges, spots, letters, known, selected, active, setActiv
 }
 
 function Node({ node, at, r, name, middle, known, active, onFocus, onOpen }) {
-  const act = (event) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    onOpen();
-  };
   const what = middle ? "in the middle" : known ? "centre on it" : "expand it";
   return html`<g
     class=${`node ${middle ? "middle" : ""} ${known ? "known" : ""}`}
     transform=${`translate(${at.x} ${at.y})`}
-    role="button"
     tabindex=${active ? 0 : -1}
     data-key=${node.key}
     aria-label=${`${node.label}: ${what}`}
     onFocus=${onFocus}
-    onClick=${onOpen}
-    onKeyDown=${act}
+    ...${pressable(onOpen)}
   >
     <title>${node.label}</title>
     <circle class="halo" r=${r + 6} />
@@ -305,38 +280,5 @@ function fit(spots, { width, height }) {
     x: width / 2 - (whole * (left + right)) / 2,
     y: height / 2 - (whole * (top + bottom)) / 2,
     scale: whole,
-  };
-}
-
-function useWheel(box, zoom) {
-  const latest = useRef(zoom);
-  latest.current = zoom;
-  useEffect(() => {
-    const turn = (event) => {
-      event.preventDefault();
-      const { left, top } = box.current.getBoundingClientRect();
-      latest.current(Math.exp(-event.deltaY / 400), event.clientX - left, event.clientY - top);
-    };
-    box.current.addEventListener("wheel", turn, { passive: false });
-    return () => box.current?.removeEventListener("wheel", turn);
-  }, []);
-}
-
-function useDrag(pan) {
-  const from = useRef(null);
-  return {
-    onPointerDown: (event) => {
-      if (event.target.closest(".node, .edge")) return;
-      from.current = { x: event.clientX, y: event.clientY };
-      event.currentTarget.setPointerCapture(event.pointerId);
-    },
-    onPointerMove: (event) => {
-      if (!from.current) return;
-      pan(event.clientX - from.current.x, event.clientY - from.current.y);
-      from.current = { x: event.clientX, y: event.clientY };
-    },
-    onPointerUp: () => {
-      from.current = null;
-    },
   };
 }

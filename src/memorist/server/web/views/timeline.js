@@ -10,7 +10,6 @@ import {
   Loaded,
   html,
   useAddress,
-  useEffect,
   useLayoutEffect,
   useMemo,
   useNews,
@@ -18,6 +17,7 @@ import {
   useRef,
   useState,
 } from "../ui.js";
+import { Arrowhead, pressable, useDrag, useSize, useWheel } from "./drawing.js";
 import { LANE, arrange, ticks } from "./timeline-layout.js";
 
 const HOUR = 3_600_000;
@@ -100,7 +100,7 @@ function Band({ all, agent, given, shown }) {
   const write = (it) => go({ from: iso(it.from), to: iso(it.to) }, { replace: true });
   const [range, setRange] = useAddress(given, write);
   const box = useRef(null);
-  const width = useWidth(box);
+  const width = useSize(box)?.width;
   const [active, setActive] = useState(null);
   // What is read is a wider range on a grid, so that small moves read nothing.
   const grid = 2 ** Math.ceil(Math.log2(range.to - range.from));
@@ -149,8 +149,11 @@ function Band({ all, agent, given, shown }) {
     j: () => move(1),
     k: () => move(-1),
   });
-  useWheel(box, zoom, pan);
-  const drag = useDrag((px) => width && pan(-px / width));
+  useWheel(box, ({ deltaX, deltaY }, x) => {
+    if (Math.abs(deltaX) > Math.abs(deltaY)) pan(deltaX / width);
+    else zoom(Math.exp(deltaY / 400), x / width);
+  });
+  const drag = useDrag(".mark, .band", (dx) => pan(-dx / width));
   const moment = range.to - range.from < SPANS[2][1] ? exactTime : dayOf;
   const inside = marks.filter((mark) => mark.time >= range.from && mark.time <= range.to).length;
   const memories = plural(inside, "memory", "memories");
@@ -213,19 +216,7 @@ function Drawing({ drawn, range, width, active, shown, onActive, onBand }) {
     </svg>
     <div class="lanes">
       <svg role="group" aria-label="Sessions and memories" width=${width} height=${height}>
-        <defs>
-          <marker
-            id="tip"
-            viewBox="0 0 8 8"
-            refX="7"
-            refY="4"
-            markerWidth="7"
-            markerHeight="7"
-            orient="auto"
-          >
-            <path d="M0 0.5L8 4L0 7.5z" />
-          </marker>
-        </defs>
+        <${Arrowhead} id="tip" />
         ${ticks(range, width).map(({ x }) => html`<line class="grid" x1=${x} x2=${x} y2="100%" />`)}
         ${drawn.bands.map((band) => html`<${Session} key=${band.id} band=${band} onOpen=${() => onBand(band.range)} />`)}
         ${drawn.arcs.map(
@@ -266,69 +257,19 @@ const SHAPES = {
 function Mark({ mark, tab, picked, onFocus }) {
   const { memory, x, y } = mark;
   const open = () => go({ show: `memory:${memory.id}` });
-  const act = (event) => {
-    if (event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    open();
-  };
   const over = memory.ended_at ? `, over since ${exactTime(memory.ended_at)}` : "";
   const text = `${memory.kind}: ${memory.text}, ${exactTime(memory.created_at)}${over}`;
   return html`<g
     class=${`mark mark-${memory.kind} ${over ? "ended" : ""} ${picked ? "picked" : ""}`}
     transform=${`translate(${x} ${y})`}
-    role="button"
     tabindex=${tab ? 0 : -1}
     data-id=${memory.id}
     aria-label=${text}
     onFocus=${onFocus}
-    onClick=${open}
-    onKeyDown=${act}
+    ...${pressable(open)}
   >
     <title>${text}</title>
     <circle class="halo" r="9" />
     <path d=${SHAPES[memory.kind] ?? SHAPES.fact} />
   </g>`;
-}
-
-function useWidth(box) {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(entry.contentRect.width));
-    observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
-  return width;
-}
-
-// The wheel zooms at the pointer; sideways it pans.
-function useWheel(box, zoom, pan) {
-  const latest = useRef(null);
-  latest.current = { zoom, pan };
-  useEffect(() => {
-    const turn = (event) => {
-      const { left, width } = box.current.getBoundingClientRect();
-      event.preventDefault();
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) latest.current.pan(event.deltaX / width);
-      else latest.current.zoom(Math.exp(event.deltaY / 400), (event.clientX - left) / width);
-    };
-    box.current.addEventListener("wheel", turn, { passive: false });
-    return () => box.current?.removeEventListener("wheel", turn);
-  }, []);
-}
-
-function useDrag(onMove) {
-  const from = useRef(null);
-  return {
-    onPointerDown: (event) => {
-      if (!event.target.closest(".mark, .band")) from.current = event.clientX;
-    },
-    onPointerMove: (event) => {
-      if (from.current === null || !event.buttons) return;
-      onMove(event.clientX - from.current);
-      from.current = event.clientX;
-    },
-    onPointerUp: () => {
-      from.current = null;
-    },
-  };
 }

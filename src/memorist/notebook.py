@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from memorist.context.documents.markdown import Section, find_section, is_closed, sections
+from memorist.documents import DocumentMemory
 from memorist.errors import ConflictError, InvalidError, NotFoundError
-from memorist.memory import Memory
 from memorist.records.documents import Note
 from memorist.records.values import check_text, now
 
@@ -47,11 +47,16 @@ class Notebook:
     """
 
     def __init__(
-        self, memory: Memory, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
+        self,
+        memory: DocumentMemory,
+        *,
+        user: str,
+        agent: str | None = None,
+        max_chars: int = MAX_CHARS,
     ) -> None:
         if type(max_chars) is not int or max_chars < 1:
             raise InvalidError("max_chars must be a whole number above 0")
-        self._memory = memory
+        self._versions = memory.note_versions
         self._scope = memory.scope(user=user, agent=agent)
         self.max_chars = max_chars
         self._seen = self._load()  # the notes as the caller knows them
@@ -68,7 +73,7 @@ class Notebook:
 
     def versions(self) -> list[Note]:
         """Every version, newest first."""
-        notes = self._memory.note_versions.list(self._scope)
+        notes = self._versions.list(self._scope)
         self._seen = notes[0] if notes else self._load()
         return notes
 
@@ -76,7 +81,7 @@ class Notebook:
         """The notes as they were at a version."""
         newest = self._load().version
         known = 0 < _check_version(version) <= newest
-        note = self._memory.note_versions.get(self._scope, version=version) if known else None
+        note = self._versions.get(self._scope, version=version) if known else None
         if note is None:
             raise NotFoundError(f"the notes have no version {version}, the newest is {newest}")
         return note
@@ -146,7 +151,7 @@ class Notebook:
 
     def _load(self) -> Note:
         nothing = Note(id="", scope=self._scope, version=0, text="", created_at=now())
-        return self._memory.note_versions.get(self._scope) or nothing
+        return self._versions.get(self._scope) or nothing
 
     def _edit(self, change: Callable[[str], str]) -> Note:
         """Make a change to the newest text; again if another edit was stored meanwhile."""
@@ -173,9 +178,7 @@ class Notebook:
                 f"the notes would have {len(text)} characters, the limit is {self.max_chars}; "
                 "shorten them or delete a section, or set a larger max_chars"
             )
-        note = self._memory.note_versions.write(self._scope, text, base_version=current.version)
-        self._memory.wake()
-        return note
+        return self._versions.write(self._scope, text, base_version=current.version)
 
     def _unchanged(self, notes: str, header: str) -> Section:
         """The section of this header, which must be as it was last seen."""

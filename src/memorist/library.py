@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from memorist.context.documents.markdown import chunks
 from memorist.context.documents.reading import find_files, read_document
+from memorist.documents import DocumentMemory
 from memorist.errors import InvalidError, MissingExtraError, NotFoundError
-from memorist.memory import Memory
 from memorist.records.documents import Article, ArticleInfo, PutResult
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
@@ -65,14 +65,15 @@ class Library:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: DocumentMemory,
         name: str = "library",
         *,
         user: str | None = None,
         agent: str | None = None,
         system_prompt: str = "",
     ) -> None:
-        self._memory, self._system_prompt = memory, system_prompt
+        self._articles, self._clock = memory.articles, memory.clock
+        self._system_prompt = system_prompt
         shared = shared_scope(memory.tenant_name, "library", name)
         self.scope = shared if user is None else memory.scope(user=user, agent=agent)
 
@@ -82,12 +83,12 @@ class Library:
 
     def articles(self) -> list[ArticleInfo]:
         """All articles without their texts, by uri and title."""
-        articles = self._memory.articles.list(self.scope)
+        articles = self._articles.list(self.scope)
         return sorted(articles, key=lambda card: (card.uri, card.title, card.id))
 
     def get(self, id: str) -> Article:
         """An article with its text."""
-        articles = self._memory.articles.get(self.scope, [id])
+        articles = self._articles.get(self.scope, [id])
         if not articles:
             raise NotFoundError("no article with this id in this library")
         return articles[0]
@@ -95,7 +96,7 @@ class Library:
     def remove(self, id: str) -> Forgotten:
         """Remove an article. Its bytes go with the next `Memory.scrub`."""
         self.get(id)
-        return self._memory.articles.remove(self.scope, id)
+        return self._articles.remove(self.scope, id)
 
     def ingest(
         self, paths: Paths, *, prune: bool = False, progress: Progress | None = None
@@ -149,7 +150,7 @@ class Library:
         counter = TokenCounter(tokenizer_for(model))
         system, question = counter.texts([self._system_prompt, query])
         left = max(window - system - reserved_tokens - question, 0)
-        found = self._memory.articles.fit(
+        found = self._articles.fit(
             self.scope, query, left, counter, top_k=top_k, deadline_ms=deadline_ms, model=model
         )
         used, whole = sum(it.tokens for it in found), sum(it.whole for it in found)
@@ -173,21 +174,20 @@ class Library:
 
         frame = counter.text(f"{ARTICLES_INTRO}\n\n{QUESTION_INTRO}\n") + JOINTS
         left = max(max_tokens - frame, 0)
-        found = self._memory.articles.fit(
+        found = self._articles.fit(
             self.scope, question, left, counter, top_k=TOP_K, deadline_ms=deadline_ms
         )
         return [article.quote for article in found]
 
     def _article(self, title: str, text: str, uri: str) -> Article:
-        at = self._memory.clock()
-        return Article(scope=self.scope, title=title, text=text, uri=uri, created_at=at)
+        return Article(scope=self.scope, title=title, text=text, uri=uri, created_at=self._clock())
 
     def _put(self, article: Article, known: ArticleInfo | None = None) -> PutResult:
         if known and (known.title, known.digest) == (article.title, article.digest):
             return PutResult(known.id, "unchanged")
         if not article.text.strip():
             raise InvalidError("the text of an article is empty; there is nothing to find in it")
-        return self._memory.articles.put(article, chunks(article.text))
+        return self._articles.put(article, chunks(article.text))
 
     def _ingest(self, uri: str, path: Path, known: ArticleInfo | None, done: Ingested) -> None:
         """Read one file in; an error is noted in `done`."""

@@ -1,0 +1,114 @@
+"""The log: sessions, stored messages, and the jobs that they cause."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.records.values import Tally
+
+PART_CHARS = 65_536  # of a growing message that are read at once
+MAX_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What `remember` stored: the messages' ids, and the session they are in."""
+
+    session_id: str
+    message_ids: tuple[str, ...]
+    added: int
+
+
+class Batch(NamedTuple):
+    """Messages of one session, and a title for it, if it is new and has none."""
+
+    scope: Scope
+    messages: Sequence[Message]
+    title: str | None = None
+
+    @property
+    def message_ids(self) -> tuple[str, ...]:
+        return tuple(message.message_id for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A conversation of a user with an agent; `scope` names user, agent and session id."""
+
+    scope: Scope
+    created_at: datetime
+
+    @property
+    def id(self) -> str:
+        assert self.scope.session is not None  # a session's scope always names it
+        return self.scope.session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary(Session):
+    """A session as a list shows it: its title, its last message, how many there are.
+
+    The title is the user's own or else the beginning of their first message.
+    """
+
+    title: str
+    last_active_at: datetime | None
+    messages: Tally
+
+
+class LogEntry(NamedTuple):
+    """A stored message; `seq` is its place in the log, whatever the clocks said."""
+
+    seq: int
+    session_id: str
+    source: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of what a message says, and how long it is in all; `version` changes as it does."""
+
+    session_id: str
+    text: str
+    chars: int
+    unfinished: bool
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """What an append did: the seq of each message, and how many were new."""
+
+    session_id: str
+    seqs: tuple[int, ...]
+    added: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work on the messages `first_seq` to `last_seq` of a session; it holds none of their words."""
+
+    id: int
+    kind: str
+    scope: Scope
+    first_seq: int  # below zero, an id of a passage of a derived record
+    last_seq: int
+    attempts: int
+    run_at: datetime
+    lease: str | None = None
+    error: str | None = None
+    dead: bool = False
+
+    @property
+    def owner(self) -> str:
+        """The key of its user's rows."""
+        return self.scope.owner
+
+
+def retry_delay_seconds(attempts: int) -> float | None:
+    """Seconds to wait after this many failed attempts; None when it is time to give up."""
+    return None if attempts >= MAX_ATTEMPTS else float(min(2**attempts, 900))
