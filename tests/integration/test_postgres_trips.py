@@ -10,6 +10,7 @@ import pytest
 
 from memorist import Memory, Message, Scope
 from memorist.errors import ConflictError, StoreError
+from memorist.records.message import Batch
 from memorist.store.engine import Db, LateError
 from memorist.store.postgres.connection import SentStatement
 from memorist.store.postgres.db import QUERIES, PostgresDb
@@ -52,6 +53,23 @@ def test_an_append_takes_one_round_trip(store: PostgresStore, trips: list[list[s
     seqs = appended.seqs
     assert jobs == [(seqs[0], seqs[99]), (seqs[100], seqs[199]), (seqs[200], seqs[249])]
     assert store.speakers(SCOPE) == ["Caroline"]
+
+
+def test_messages_of_many_users_take_few_round_trips(
+    store: PostgresStore, trips: list[list[str]]
+) -> None:
+    def say(text: str) -> list[int]:
+        batches = [
+            Batch(Scope(user=f"u{number}", session="s"), [Message("user", text)])
+            for number in range(5)
+        ]
+        return [one.added for one in store.append_each(batches)]
+
+    assert say("I moved to Rome") == [1] * 5
+    assert len(trips) == 3  # to look for the sessions, to make them, and to write
+    trips.clear()
+    assert say("I moved to Bonn") == [1] * 5
+    assert len(trips) == 2
 
 
 def test_what_the_commit_refuses_is_an_error_of_the_store_and_not_stored(

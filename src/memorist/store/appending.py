@@ -10,7 +10,15 @@ from memorist.records.values import dump_json
 from memorist.store.engine import Db
 from memorist.store.indexing import PlacedMessage, PreparedMessage, index_messages
 from memorist.store.jobs import enqueue
-from memorist.store.log import SessionRow, active_id, ensure_session, find, open_session, revisions
+from memorist.store.log import (
+    SessionRow,
+    active_id,
+    create_session,
+    ensure_session,
+    find,
+    open_session,
+    revisions,
+)
 from memorist.store.rows import Row
 
 MOST_IN_JOB = 100  # messages
@@ -85,16 +93,23 @@ def append_each(
     # Locked in one order, so that no two writers wait for each other; stored in the order given.
     names = [(it.owner, it.session or "") for it in scopes]
     in_order = sorted(range(len(names)), key=names.__getitem__)
+    named = [place for place in in_order if scopes[place].session]
     locks = dict[int, Callable[[], list[Row]]]()
-    for place in in_order:  # first all of them, which is one round trip
+    for place in named:  # first all of them, and then all that are new: a round trip each
         db.act_for(scopes[place].owner)
         locks[place] = db.later("lock_session", **scopes[place].columns())
+    for place in [place for place in named if not locks[place]()]:
+        db.act_for(scopes[place].owner)
+        locks[place] = create_session(db, scopes[place])
     homes = dict[int, tuple[Scope, SessionRow]]()
     for place in in_order:
-        db.act_for(scopes[place].owner)
+        scope, locked = scopes[place], None
         with naming_item(place, len(batches)):
-            scope = _in_session(db, scopes[place])
-            locked = locks[place]() if scopes[place].session else None
+            if place in locks:
+                locked = locks[place]()
+            else:
+                db.act_for(scope.owner)
+                scope = _in_session(db, scope)
             homes[place] = scope, ensure_session(db, scope, locked=locked)
     if not at_once:
         new = [(*homes[place], messages) for place, (_, messages) in enumerate(batches)]
