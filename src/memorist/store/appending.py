@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
+from typing import Any
 
 from memorist.errors import ConflictError, naming_item
 from memorist.records.message import Appended, Batch, Message, Source, source_of
@@ -62,7 +64,7 @@ def append_at_once(
         {**it.traits, **it.content, "id": it.id, "source": source_of(it.message, source)}
         for it in messages
     ]
-    pieces = [
+    pieces: list[dict[str, Any]] = [
         {"of": of, "piece": number, "start_at": it.start, "stop_at": it.stop, "words": it.words}
         for of, one in enumerate(messages, 1)
         for number, it in enumerate(one.pieces)
@@ -75,9 +77,12 @@ def append_at_once(
     }
     if len(said) == len(pieces) == 1:
         return db.later("append_short_message", **shared, **said[0], **pieces[0])
-    listed = [{**it, "words": [*it["words"]]} for it in pieces]
-    lists = {"said": dump_json(said), "pieces": dump_json(listed), "most_in_job": MOST_IN_JOB}
-    return db.later("append_messages", **shared, **lists)
+    words = [it.pop("words") for it in pieces]
+    ends = list(accumulate(map(len, words), initial=0))
+    for it, before, until in zip(pieces, ends, ends[1:], strict=False):
+        it.update(before=before, until=until)
+    lists = {"said": dump_json(said), "pieces": dump_json(pieces), "words": words}
+    return db.later("append_messages", **shared, **lists, most_in_job=MOST_IN_JOB)
 
 
 def append_each(
