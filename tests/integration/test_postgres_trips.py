@@ -11,6 +11,7 @@ import pytest
 from memorist import Memory, Message, Scope
 from memorist.errors import ConflictError, StoreError
 from memorist.records.message import Batch
+from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.engine import Db, LateError
 from memorist.store.postgres.connection import SentStatement
 from memorist.store.postgres.db import QUERIES, PostgresDb
@@ -70,6 +71,21 @@ def test_messages_of_many_users_take_few_round_trips(
     trips.clear()
     assert say("I moved to Bonn") == [1] * 5
     assert len(trips) == 2
+
+
+def test_messages_of_a_batch_have_the_words_that_each_has_alone(
+    store: PostgresStore, postgres_with_tables: str
+) -> None:
+    texts = ["", "I moved to Rome", f"{'I like Rome. ' * 200}The end", "", "And Bonn"]
+    first = store.append(SCOPE, [Message("user", text) for text in texts]).seqs[0]
+    for text in texts:
+        store.append(SCOPE, [Message("user", text)])
+    with psycopg.connect(postgres_with_tables) as connection:
+        read = "SELECT words FROM passage_words WHERE id >= %s ORDER BY id"
+        words = connection.execute(read, [first * PASSAGES_PER_MESSAGE]).fetchall()
+    batch, alone = words[: len(words) // 2], words[len(words) // 2 :]
+    assert batch == alone
+    assert len(batch) > len(texts)  # the long one has several passages
 
 
 def test_what_the_commit_refuses_is_an_error_of_the_store_and_not_stored(

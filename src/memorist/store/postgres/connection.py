@@ -86,6 +86,9 @@ class PackedIntegers:
     def __init__(self, packed: Iterable[bytes]) -> None:
         self.packed = [*packed]
 
+    def __iter__(self) -> Iterator[int]:
+        return (int.from_bytes(it, "big", signed=True) for it in self.packed)
+
     def __len__(self) -> int:
         return len(self.packed)
 
