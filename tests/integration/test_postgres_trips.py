@@ -10,6 +10,8 @@ import pytest
 
 from memorist import Memory, Message, Scope
 from memorist.errors import ConflictError, StoreError
+from memorist.records.message import Batch
+from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.engine import Db, LateError
 from memorist.store.postgres.connection import SentStatement
 from memorist.store.postgres.db import QUERIES, PostgresDb
@@ -52,6 +54,38 @@ def test_an_append_takes_one_round_trip(store: PostgresStore, trips: list[list[s
     seqs = appended.seqs
     assert jobs == [(seqs[0], seqs[99]), (seqs[100], seqs[199]), (seqs[200], seqs[249])]
     assert store.speakers(SCOPE) == ["Caroline"]
+
+
+def test_messages_of_many_users_take_few_round_trips(
+    store: PostgresStore, trips: list[list[str]]
+) -> None:
+    def say(text: str) -> list[int]:
+        batches = [
+            Batch(Scope(user=f"u{number}", session="s"), [Message("user", text)])
+            for number in range(5)
+        ]
+        return [one.added for one in store.append_each(batches)]
+
+    assert say("I moved to Rome") == [1] * 5
+    assert len(trips) == 3  # to look for the sessions, to make them, and to write
+    trips.clear()
+    assert say("I moved to Bonn") == [1] * 5
+    assert len(trips) == 2
+
+
+def test_messages_of_a_batch_have_the_words_that_each_has_alone(
+    store: PostgresStore, postgres_with_tables: str
+) -> None:
+    texts = ["", "I moved to Rome", f"{'I like Rome. ' * 200}The end", "", "And Bonn"]
+    first = store.append(SCOPE, [Message("user", text) for text in texts]).seqs[0]
+    for text in texts:
+        store.append(SCOPE, [Message("user", text)])
+    with psycopg.connect(postgres_with_tables) as connection:
+        read = "SELECT words FROM passage_words WHERE id >= %s ORDER BY id"
+        words = connection.execute(read, [first * PASSAGES_PER_MESSAGE]).fetchall()
+    batch, alone = words[: len(words) // 2], words[len(words) // 2 :]
+    assert batch == alone
+    assert len(batch) > len(texts)  # the long one has several passages
 
 
 def test_what_the_commit_refuses_is_an_error_of_the_store_and_not_stored(

@@ -1,7 +1,7 @@
 """The log in a transaction: sessions and their messages."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -65,15 +65,19 @@ def ensure_session(
         raise ConflictError("only a session whose id is a UUID that no other user has is adopted")
     row = db.row("lock_session", **columns) if locked is None else next(iter(locked), None)
     if row is None:
-        add_owner(db, scope)
-        named = {**columns, "agent": scope.agent or "", "adopt": own or adopt}
-        db.later("create_session", **named, now=db.now)
-        row = db.row("lock_session", **columns)
-        assert row is not None  # just made, and only `forget` removes it
+        [row] = create_session(db, scope, adopt=own or adopt)()
     session = SessionRow(*row[:3])
     if scope.agent is not None and scope.agent != session.agent:
         raise ScopeError("this session belongs to another agent of the same user")
     return session
+
+
+def create_session(db: Db, scope: Scope, *, adopt: bool = False) -> Callable[[], list[Row]]:
+    """Create and lock the session that `scope` names; what is returned has its row."""
+    add_owner(db, scope)
+    named = {**scope.columns(), "agent": scope.agent or "", "adopt": adopt}
+    db.later("create_session", **named, now=db.now)
+    return db.later("lock_session", **scope.columns())
 
 
 def open_session(

@@ -112,11 +112,10 @@ class PostgresDb(Db):
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
         statement = self._asked(query, values)
-        if statement.rows is None and statement not in self._waiting:
-            self._waiting.append(statement)
 
         def rows() -> list[Row]:
-            self.send_waiting()
+            if statement.rows is None:
+                self.send_waiting()
             if statement.rows is None:
                 raise AnswerLostError
             return statement.rows
@@ -133,19 +132,18 @@ class PostgresDb(Db):
         self._foreseen.append(statement)
 
     def _asked(self, query: str, values: dict[str, Any], *, binary: bool = False) -> SentStatement:
-        """A statement that was foreseen, or a new one."""
+        """A statement that was foreseen, or a new one, which waits to be sent."""
         new = SentStatement(QUERIES[query], values, binary=binary)
         for it in self._foreseen:
             if it.sql is new.sql and it.values == values:
                 self._foreseen.remove(it)
                 return it
+        self._waiting.append(new)
         return new
 
     def _rows(self, statement: SentStatement) -> list[Row]:
-        if statement in self._waiting:
+        if statement.rows is None:
             self.send_waiting()
-        elif statement.rows is None:
-            self._send(statement)
         return statement.rows or []
 
     def _binary(self, query: str, **values: Any) -> list[Row]:
