@@ -41,6 +41,7 @@ from memorist.records.message import (
 from memorist.records.scope import Scope, named_scope
 from memorist.records.values import (
     MAX_SHORT_BYTES,
+    MadeAt,
     check_key,
     check_keys,
     check_moment,
@@ -134,7 +135,13 @@ class Messages(MemoryPart):
         return self._store.following(scope, after=after, limit=limit, max_bytes=max_bytes)
 
     def revise(self, scope: Scope, message: Message) -> None:
-        """Replace what a message says; what it said before stays among its revisions."""
+        """Replace what a message says; what it said before stays among its revisions.
+
+        It was said when it was stored to be, unless the message says otherwise.
+        """
+        if isinstance(message.created_at, MadeAt):
+            for entry in self._store.find(scope, [message.message_id]):
+                message = message.changed(created_at=entry.message.created_at)
         self._store.revise(scope, message)
         self._runtime.wake()
 

@@ -153,7 +153,7 @@ class Store:
     find = reads(log.find)
     text_from = reads(log.text_from, snapshot=True)
     revisions = reads(log.revisions, snapshot=True)
-    _revise = writes(log.revise)
+    _revise = writes(forgetting.revise)
     _unseen = reads(appending.unseen, snapshot=True)
     _growth = reads(log.growth, snapshot=True)
     _append_text = writes(log.append_text)
