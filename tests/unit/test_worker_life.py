@@ -325,6 +325,33 @@ def _named(words: str) -> list[str]:
     return [words.removesuffix(" visited me.")] if "sister" in words else []
 
 
+# A clock that was far ahead
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "held"),
+    [
+        ("I live in Rome.", "I live in Oslo.", ["user lives in Oslo"]),
+        ("I like tea.", "I no longer like tea.", []),
+        ("I like tea.", "I like tea.", ["user likes tea"]),
+    ],
+)
+def test_what_a_clock_far_ahead_has_dated_loses_to_what_is_said_later(
+    store: SqliteStore, clock: Clock, said: str, now: str, held: list[str]
+) -> None:
+    worker, years = worker_of(store), 14 * 365 * 86_400
+    clock.skip(years)
+    store.append(ADA, [Message("user", said, created_at=clock())])
+    finish(worker)
+    clock.skip(-years)
+    store.append(ADA, [Message("user", now, created_at=clock())])
+    finish(worker)
+    assert texts(store) == [now]
+    for _ in range(2):  # at once, and when that clock would be right
+        assert [fact.text for fact in store.facts(HOME, valid_at=clock())] == held
+        clock.skip(years + 86_400)
+
+
 # Tools
 
 
