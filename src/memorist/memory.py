@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from memorist import documents, namespaces
+from memorist.arguments import NamesArguments
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.window import Context, Window
@@ -35,7 +36,7 @@ from memorist.records.message import (
 )
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
-from memorist.records.values import MadeAt, check_key, check_text, new_id, now
+from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
     deadline_of,
@@ -59,7 +60,7 @@ T = TypeVar("T")
 _NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}  # of an item
 
 
-class Memory:
+class Memory(NamesArguments):
     """The memory of an agent.
 
         with Memory() as memory:
@@ -171,6 +172,7 @@ class Memory:
         this user and agent, and is ignored otherwise. `adopt` makes what LangChain has stored
         in PostgreSQL under this `id` the user's; set it only where you know that it is theirs.
         """
+        check_flags(new=new, adopt=adopt)
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
         if adopt and id is None:
@@ -362,7 +364,9 @@ class Memory:
 
         if not isinstance(question, str | Message):
             raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
-        check_text(system or "", "system", InvalidError)
+        check_text("" if system is None else system, "system", InvalidError)
+        if library is not None and not hasattr(library, "quotes"):
+            raise InvalidError(f"library must be a Library, got {type(library).__name__}")
         window = window_of(window, self.settings)
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)
@@ -456,6 +460,7 @@ class Memory:
         in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
         A `dry_run` removes nothing and counts what would go.
         """
+        check_flags(everything=everything, scrub=scrub, dry_run=dry_run)
         where = given(agent=agent, session=session)
         what = given(message=message, memory=memory, source=source)
         if everything == bool(where or what):

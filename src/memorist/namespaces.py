@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from memorist.arguments import NamesArguments
 from memorist.errors import InvalidError, NotFoundError
 from memorist.records.memories import (
     CORRECTED,
@@ -42,6 +43,7 @@ from memorist.records.scope import Scope, named_scope
 from memorist.records.values import (
     MAX_SHORT_BYTES,
     MadeAt,
+    check_flags,
     check_key,
     check_keys,
     check_moment,
@@ -60,7 +62,7 @@ T = TypeVar("T")
 List = list  # the methods named `list` hide the builtin inside their classes
 
 
-class MemoryPart:
+class MemoryPart(NamesArguments):
     """A part of a memory's interface: its runtime, and the scopes of its tenant."""
 
     def __init__(self, runtime: Runtime, tenant: str) -> None:
@@ -106,7 +108,8 @@ def stored(method: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[M
 
     @wraps(method)
     def run(part: MemoryPart, /, *args: P.args, **named: P.kwargs) -> T:
-        result: T = getattr(part._store, name)(*args, **named)
+        of = (named.pop("scope"),) if "scope" in named else ()
+        result: T = getattr(part._store, name)(*of, *args, **named)
         return result
 
     return run
@@ -181,9 +184,7 @@ class Facts(MemoryPart):
         messages it comes from. It is `said_at` this moment unless another is given; one that has an
         `id` in another program keeps it, and adding it again changes nothing.
         """
-        for name, flag in (("single", single), ("ends", ends), ("corrects", corrects)):
-            if not isinstance(flag or False, bool):
-                raise InvalidError(f"{name} must be true or false")
+        check_flags(single=False if single is None else single, ends=ends, corrects=corrects)
         for name, text in (("subject", subject), ("predicate", predicate), ("object", object)):
             check_key(text, name, max_bytes=MAX_SHORT_BYTES)
         claim = Claim(

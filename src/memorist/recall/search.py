@@ -232,7 +232,11 @@ class RecallRun:
         """A task that runs others, which read the store in one transaction."""
 
         def run() -> None:
-            with self._searcher.store.reading(self._query.scope, self._time_to_read):
+            try:
+                with self._searcher.store.reading(self._query.scope, self._time_to_read):
+                    for task in tasks:
+                        task.run()
+            finally:  # if it could not begin, each says why
                 for task in tasks:
                     task.run()
 

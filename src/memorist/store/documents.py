@@ -48,6 +48,7 @@ def texts_of_note(text: str, **_: object) -> tuple[str, ...]:
 def write_note(db: Db, scope: Scope, text: str, *, base_version: int) -> Note:
     """Write the version after `base_version`, unless someone else has."""
     place = {"owner": scope.owner, "agent": scope.agent or ""}
+    check_count(base_version, "base_version")
     current = note(db, scope)
     add_owner(db, scope)
     id_ = current.id if current else new_id()
