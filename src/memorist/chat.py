@@ -8,8 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from memorist.arguments import NamesArguments
 from memorist.context.window import Context, Window
-from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
+from memorist.errors import ConflictError, InvalidError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
 from memorist.records.log import Session, TextPart
@@ -25,7 +26,7 @@ FLUSH_REST = 10.0  # a flush that took t seconds is followed by at least 10 t wi
 POLL_SECONDS = 0.05
 
 
-class Chat:
+class Chat(NamesArguments):
     """A session of one user with one agent; what `Memory.session` returns."""
 
     def __init__(self, memory: Memory, session: Session) -> None:
@@ -84,6 +85,7 @@ class Chat:
         flush_chars: int = 2_000,
     ) -> Stream:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
+        _check_seconds("flush_s", flush_s)
         clock = self._memory.clock
         message = Message(role, "", name=name, created_at=clock(), unfinished=True)
         self.remember(message)
@@ -92,6 +94,7 @@ class Chat:
 
     def follow(self, message_id: str, timeout_s: float = 30.0) -> Iterator[str]:
         """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
+        _check_seconds("timeout_s", timeout_s)
         read = partial(self._memory.messages.text_from, self.session.scope, message_id)
         return follow(read, timeout_s)
 
@@ -164,7 +167,7 @@ class Chat:
         return self._memory.compress(user=user, session=self.session.id, window=window)
 
 
-class Stream:
+class Stream(NamesArguments):
     """A message stored while it is being written; what `Chat.stream` returns.
 
         with chat.stream("assistant") as reply:
@@ -242,6 +245,11 @@ class Stream:
             self.flush()
         except MemoristError as lost:  # the error that ended the block is the one to raise
             error.add_note(f"the end of the stream could not be stored: {lost}")
+
+
+def _check_seconds(name: str, seconds: object) -> None:
+    if not isinstance(seconds, int | float) or not seconds >= 0:
+        raise InvalidError(f"{name} must be a number of seconds, and not negative")
 
 
 def follow(read: Callable[..., TextPart | None], timeout_s: float) -> Iterator[str]:

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from memorist import documents, namespaces
+from memorist.arguments import NamesArguments
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.window import Context, Window
@@ -26,7 +27,7 @@ from memorist.records.message import UNSET, Message, MessageLike, given, to_mess
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
 from memorist.records.sources import Source
-from memorist.records.values import MadeAt, check_key, check_text, new_id, now
+from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
     deadline_of,
@@ -51,7 +52,7 @@ _NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}
 _scope = lru_cache(maxsize=1_024)(named_scope)  # making one takes a hash of its user
 
 
-class Memory:
+class Memory(NamesArguments):
     """The memory of an agent.
 
         with Memory() as memory:
@@ -163,6 +164,7 @@ class Memory:
         this user and agent, and is ignored otherwise. `adopt` makes what LangChain has stored
         in PostgreSQL under this `id` the user's; set it only where you know that it is theirs.
         """
+        check_flags(new=new, adopt=adopt)
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
         if adopt and id is None:
@@ -370,7 +372,9 @@ class Memory:
 
         if not isinstance(question, str | Message):
             raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
-        check_text(system or "", "system", InvalidError)
+        check_text("" if system is None else system, "system", InvalidError)
+        if library is not None and not hasattr(library, "quotes"):
+            raise InvalidError(f"library must be a Library, got {type(library).__name__}")
         window = window_of(window, self.settings)
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)
@@ -464,6 +468,7 @@ class Memory:
         in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
         A `dry_run` removes nothing and counts what would go.
         """
+        check_flags(everything=everything, scrub=scrub, dry_run=dry_run)
         where = given(agent=agent, session=session)
         what = given(message=message, memory=memory, source=source)
         if everything == bool(where or what):

@@ -246,7 +246,8 @@ def open_embedder(name: str) -> Embedder | None:
 def limit_of(limit: object) -> int:
     """How many hits are wanted, one at least."""
     if not isinstance(limit, int) or limit < 1:
-        raise InvalidError(f"limit must be a whole number, and at least 1, got {limit!r}")
+        got = limit if isinstance(limit, int | float) else type(limit).__name__
+        raise InvalidError(f"limit must be a whole number, and at least 1, got {got}")
     return limit
 
 

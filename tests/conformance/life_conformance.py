@@ -389,6 +389,22 @@ class SourceConformance:
         places = {entry.seq for entry in store.history(scope) if entry.message == she}
         assert {job.first_seq for job in store.jobs(scope) if job.kind == "derive"} == places
 
+    def test_a_person_whom_a_message_names_no_longer_goes_from_later_memories(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        named, she = Message("user", "My sister Anna is here."), Message("user", "She is in Rome.")
+        seqs = store.append(scope, [named, she]).seqs
+        store.apply(scope, [Add(_item(scope, "My sister Anna is in Rome.", she.message_id))])
+        read = [it for it in store.claim(limit=99) if it.scope.session == scope.session]
+        store.revise(scope, named.changed(content="My sister Anna is here today."))
+        assert len(_current(store, scope)) == 1
+        store.revise(scope, named.changed(content="My sister Maria is here."))
+        assert _current(store, scope) == []
+        assert {job.first_seq for job in store.jobs(scope)} == {*seqs}
+        with pytest.raises(LeaseLostError):  # the worker has read the old name
+            store.apply(scope, [], done=read)
+
     def test_a_promoted_reinforced_memory_goes_with_its_source_too(self, store: Store) -> None:
         scope = fresh_scope()
         web = Message("user", "planted", new_id())

@@ -56,11 +56,18 @@ def named(sentence: str, before: Sequence[str], language: Language) -> str:
 
 def borrows(text: str, cited: str, other: str) -> bool:
     """Whether a text speaks of someone as another text does, and as what it cites does not."""
-    own = _people_in(cited).union(fold(cited).split())
-    return not _people_in(text) & _people_in(other) <= own
+    own = people_in(cited).union(fold(cited).split())
+    return not people_in(text) & people_in(other) <= own
 
 
-def _people_in(text: str) -> frozenset[str]:
+def has_pronoun(text: str) -> bool:
+    """Whether a clause of a text begins with a pronoun that may mean a person, in any language."""
+    spoken = filter(None, (language(code).pronouns for code in LANGUAGES))
+    seen = plain(text)
+    return any(pronouns.begins.search(seen) for pronouns in spoken)
+
+
+def people_in(text: str) -> frozenset[str]:
     """The words written as names, and the relations, whatever they are called in a language."""
     relations = filter(None, map(_relations().get, fold(text).split()))
     return frozenset(map(fold, _NAME.findall(text))).difference(_no_names()).union(relations)

@@ -70,6 +70,7 @@ def reconcile(
     policy: Policy = DEFAULT_POLICY,
 ) -> list[Change]:
     """The changes that a candidate makes among its neighbours."""
+    neighbours = neighbours.said_until(candidate.said_at, now)
     if is_echo(candidate, neighbours, policy):
         return []
     named = (replace(it, subject=neighbours.people.told(it.subject)) for it in candidate.claims)
@@ -513,8 +514,9 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
     """A known fact gets more confident, or a more trusted source; never from a less trusted one."""
     if candidate.id or not _may_change(candidate, fact):
         return []
-    if fact.valid_to is None and trust_of(candidate.source) > trust_of(fact.source):
-        why = "said by someone more trusted"
+    trusted = trust_of(candidate.source) > trust_of(fact.source)
+    if fact.valid_to is None and (trusted or fact.said_at == FIRST):  # by a clock that was ahead
+        why = "said by someone more trusted" if trusted else "said again"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
     confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
     sources, at = candidate.sources, candidate.said_at

@@ -128,6 +128,13 @@ def check_each(field: str, *values: str | None) -> None:
             check_text(value, field)
 
 
+def check_flags(**flags: object) -> None:
+    """Raise unless each is true or false: "no" and None would be taken for one of them."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise InvalidError(f"{name} must be true or false, got {type(flag).__name__}")
+
+
 def replace_unstorable(text: str) -> str:
     """The text with U+FFFD in the place of each character that `check_text` refuses."""
     if text.isascii() and "\x00" not in text:  # mostly, and faster

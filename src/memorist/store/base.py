@@ -44,7 +44,13 @@ from memorist.store import (
     views,
 )
 from memorist.store.engine import AnswerLostError, Db, DryRunError, Engine, Piece
-from memorist.store.indexing import MAX_MESSAGE_BYTES, Preparation, PreparedMessage, UnpreparedError
+from memorist.store.indexing import (
+    MAX_MESSAGE_BYTES,
+    Preparation,
+    PreparedMessage,
+    UnpreparedError,
+    check_text_size,
+)
 from memorist.store.rows import END, check_count
 
 NO_SESSION = "there is no such session: "
@@ -155,7 +161,7 @@ class Store:
     find = reads(log.find)
     text_from = reads(log.text_from, snapshot=True)
     revisions = reads(log.revisions, snapshot=True)
-    _revise = writes(log.revise)
+    _revise = writes(forgetting.revise)
     _unseen = reads(appending.unseen, snapshot=True)
     _growth = reads(log.growth, snapshot=True)
     _append_text = writes(log.append_text)
@@ -197,7 +203,7 @@ class Store:
     # Notes, summaries, articles
     note = reads(documents.note)
     note_versions = reads(documents.note_versions)
-    write_note = writes(documents.write_note, texts=lambda text, **_: (text,))
+    write_note = writes(documents.write_note, texts=documents.texts_of_note)
     summary = reads(documents.summary)
     summaries = reads(documents.summaries)
     write_summary = writes(documents.write_summary)
@@ -361,6 +367,7 @@ class Store:
 
     def put_article(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         """Store an article, in place of the one of its uri unless that is the same."""
+        check_text_size(article.text, "article")
         pieces = self._preparation.pieces(article.owner, documents.pieces_of(article, chunks))
         return self._put_article(article, article.digest, pieces)
 

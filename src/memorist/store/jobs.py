@@ -182,6 +182,7 @@ def waiting_jobs(db: Db, scope: Scope) -> dict[str, int]:
 
 def retry(db: Db, scope: Scope, job_id: int) -> None:
     """Put a dead job back into the queue."""
+    check_count(job_id, "job_id")
     if not db.run("revive_job", owner=scope.owner, id=job_id, now=db.now):
         raise NotFoundError(f"no dead job {job_id} in this scope")
 

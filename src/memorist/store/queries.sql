@@ -222,13 +222,14 @@ DELETE FROM jobs WHERE owner = :owner AND id = :id AND lease = :lease AND dead =
 UPDATE jobs SET lease = NULL, run_at = :run_at, attempts = :attempts, error = :error, dead = :dead
 WHERE owner = :owner AND id = :id AND lease = :lease
 
+-- Also of what is read with some messages: the jobs of later ones in their sessions.
 -- name: void_leases
 UPDATE jobs SET lease = NULL, run_at = :now
 WHERE owner = :owner AND lease IS NOT NULL AND dead = 0
   AND EXISTS (
     SELECT 1 FROM chat_message_history m
     WHERE m.owner = :owner AND m.id IN (:seqs*) AND m.session_id = jobs.session_id
-      AND m.id BETWEEN jobs.first_seq AND jobs.last_seq)
+      AND m.id <= jobs.last_seq)
 
 -- name: revive_job
 UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL,
@@ -611,7 +612,7 @@ SELECT id, message_id FROM chat_message_history WHERE owner = :owner AND session
 
 -- The messages that were said just after some others, and so may have been read with them.
 -- name: messages_read_after
-SELECT DISTINCT n.message_id FROM chat_message_history m
+SELECT DISTINCT n.message_id, n.session_id FROM chat_message_history m
 JOIN chat_message_history n ON n.owner = :owner AND n.session_id = m.session_id AND n.id > m.id
 WHERE m.owner = :owner AND m.id IN (:seqs*) AND n.id <= (
   SELECT max(few.id) FROM (
