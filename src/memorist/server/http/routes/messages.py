@@ -109,7 +109,7 @@ class RenameSessionBody(schemas.UserRequest):
 
 @operation("list_sessions", example=SUMMARY)
 def list_sessions(query: Url[SessionsQuery], caller: Caller) -> Page[SessionSummary | Session]:
-    """The user's sessions, oldest first; with `newest_first`, the one that was last active leads."""
+    """The user's sessions, oldest first, or with `newest_first` the one last active leads."""
     listed: Any = caller.memory.session_summaries if query.summary else caller.memory.sessions
     read = partial(listed, **caller.place(query), newest_first=query.newest_first)
     moment = "last_active_at" if query.newest_first else "created_at"
