@@ -185,6 +185,7 @@ def test_sessions_with_titles_and_agents(memory: Memory, ada: str) -> None:
     for listed in (memory.sessions, memory.session_summaries):
         leading, last = listed(user=ada, newest_first=True)
         assert (leading.id, last.id) == (chat.id, other.id)
+        assert leading.last_active_at
         place = leading.last_active_at, leading.id
         assert listed(user=ada, newest_first=True, after=place) == [last]
     assert memory.session_summaries(user=ada, agent="coach") == [second]

@@ -445,6 +445,7 @@ class SessionSummary(Session):
     """
 
     title: str
+    last_active_at: datetime = field(compare=False)
     messages: Tally
 
 

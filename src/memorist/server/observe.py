@@ -45,7 +45,7 @@ class TextLines(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:
         """The traceback without the exception's text."""
-        return "".join(format_tb(ei[2])) + ei[0].__name__
+        return "".join([*format_tb(ei[2]), ei[0].__name__])
 
 
 def set_up_logging(settings: Settings) -> None:
@@ -117,7 +117,7 @@ class ObserveRequests:
         """The resident memory of this process in bytes, where the system has /proc."""
         with suppress(OSError):
             return {
-                "": int(Path("/proc/self/statm").read_text().split()[1])
+                "": int(Path("/proc/self/statm").read_text("ascii").split()[1])
                 * os.sysconf("SC_PAGE_SIZE")
             }
         return {}

@@ -188,9 +188,9 @@ def resolve_auth(settings: Settings, address: Address, *, keys: bool) -> Setting
     names = settings.hosts.split() + [address.name] * (not address.anywhere)
     auth = settings.auth
     if auth == "auto":
-        tokens = settings.jwt_key, settings.jwt_jwks_url
-        tokens += settings.jwt_issuer, settings.jwt_audience  # alone they are refused later
-        required = keys or any(tokens) or not address.loopback
+        tokens = settings.jwt_key or settings.jwt_jwks_url
+        halves = settings.jwt_issuer or settings.jwt_audience  # which `build_guard` refuses alone
+        required = keys or tokens or halves or not address.loopback
         auth = "on" if required else "local"
     return replace(settings, auth=auth, hosts=" ".join(names))
 
