@@ -187,7 +187,11 @@ class Memory(NamesArguments):
         after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
     ) -> list[Session]:
-        """Every conversation of the user, oldest first; or the one named, if it is theirs."""
+        """Every conversation of the user, oldest first; or the one named, if it is theirs.
+
+        With `newest_first`, the one that was last active leads, and `after` is the
+        `last_active_at` and the id of the last one before; else its `created_at` and its id.
+        """
         scope = self.scope(user=user, agent=agent, session=session)
         return self.store.sessions(scope, limit=limit, after=after, newest_first=newest_first)
 

@@ -241,3 +241,19 @@ def test_looking_at_conversations_begins_none(tmp_path: Path, open_page: Open) -
 
         expect(page.get_by_role("log")).to_contain_text("Day 2")
         assert [it.id for it in memory.sessions(user="ada")] == ["day-1", "day-2"]
+
+
+def test_what_is_said_in_a_conversation_that_is_gone_is_shown_where_it_went(
+    tmp_path: Path, open_page: Open
+) -> None:
+    with Memory(tmp_path / "memory.db", embedder=None) as memory, local_server(memory) as served:
+        memory.remember("I like tea.", user="ada", session="tea")
+        page = open_page(served.url, "chat?session=tea")
+        expect(turn(page, "You", "I like tea.")).to_be_visible()
+        memory.forget(user="ada", session="tea")
+        say(page, "And coffee.")
+        expect(turn(page, "You", "And coffee.")).to_be_visible()
+        expect(turn(page, "You", "I like tea.")).to_have_count(0)
+        [session] = memory.sessions(user="ada")
+        expect(page).to_have_url(re.compile(f"session={session.id}"))
+        assert kept(page, "") == session.id

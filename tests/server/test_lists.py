@@ -180,10 +180,14 @@ def test_sessions_with_titles_and_agents(memory: Memory, ada: str) -> None:
     other = memory.session(user=ada, agent="coach", new=True)
     first, second = memory.session_summaries(user=ada)
     assert (first.id, first.title, first.messages) == (chat.id, "Where do I live?", Tally(1))
-    assert (second.id, second.title, second.last_active_at) == (other.id, "", None)
-    assert [it.id for it in memory.session_summaries(user=ada, newest_first=True, limit=1)] == [
-        other.id
-    ]
+    assert (second.id, second.title, second.last_active_at) == (other.id, "", second.created_at)
+    chat.add("user", "Still here?")
+    for listed in (memory.sessions, memory.session_summaries):
+        leading, last = listed(user=ada, newest_first=True)
+        assert (leading.id, last.id) == (chat.id, other.id)
+        assert leading.last_active_at
+        place = leading.last_active_at, leading.id
+        assert listed(user=ada, newest_first=True, after=place) == [last]
     assert memory.session_summaries(user=ada, agent="coach") == [second]
     assert memory.agents(user=ada) == ["coach", "tutor"]
     memory.rename_session(chat.id, " Home ", user=ada)
@@ -280,6 +284,7 @@ def test_pages_over_http_make_up_the_list(served: Served) -> None:
         ("memories", {"newest_first": True}),
         ("memories", {"text": "odd ev", "newest_first": True}),
         ("sessions", {"summary": True, "newest_first": True}),
+        ("sessions", {"newest_first": True}),
         ("entities", {}),
         ("entities", {"text": "s"}),
     ]

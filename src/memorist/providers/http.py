@@ -384,7 +384,8 @@ def _split_url(url: str) -> SplitResult:
         if usable and "@" not in parts.netloc:
             return parts
     raise errors.ConfigError(
-        "a server's address (base_url) is http:// or https:// and a host, without a user"
+        "a server's address (base_url, MEMORIST_URL, MEMORIST_MODEL_URL) is http:// or https:// "
+        "and a host, without a user"
     )
 
 

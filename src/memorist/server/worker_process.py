@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from memorist import metrics
 from memorist.config import Settings
+from memorist.errors import MemoristError
 from memorist.runtime import open_embedder, open_extraction, open_runners, open_store, work
 from memorist.server.observe import set_up_logging
 
@@ -134,6 +135,14 @@ def run_worker(settings: Settings, pipe: Connection, state: Any) -> None:
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
     os.nice(NICE)
     set_up_logging(settings)
+    try:
+        _work(settings, pipe, state, signals)
+    except MemoristError as error:  # a setting is wrong, or the store is away
+        log.error("the worker: %s", error)
+        raise SystemExit(1) from None
+
+
+def _work(settings: Settings, pipe: Connection, state: Any, signals: list[int]) -> None:
     before = list(state[2:])
 
     def share_counters() -> None:

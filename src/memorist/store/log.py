@@ -115,22 +115,29 @@ def active(db: Db, scope: Scope) -> Session | None:
 def list_sessions(
     db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
 ) -> list[Session]:
-    """The sessions in the scope by age; `after` is a session's `created_at` and id."""
+    """The sessions in the scope by age, or with `newest_first` by when they were last active.
+
+    `after` is the `created_at` of a session, or then its `last_active_at`, and its id.
+    """
     rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
     return [
-        Session(scope=scope.within(agent=agent, session=id_), created_at=from_micros(created_at))
-        for _, id_, agent, created_at, _ in rows
+        Session(
+            scope=scope.within(agent=agent, session=id_),
+            created_at=from_micros(created_at),
+            last_active_at=from_micros(active_at),
+        )
+        for _, id_, agent, created_at, _, active_at in rows
     ]
 
 
 def session_rows(
     db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
 ) -> list[Row]:
-    """The same as rows of `key, session_id, agent_name, created_at, title`."""
+    """The same as rows of `key, session_id, agent_name, created_at, title, active_at`."""
     query = "sessions" if scope.agent is None else "sessions_of_agent"
     query = query if scope.session is None else "session_named"
-    page = dated_page(limit, after, newest_first=newest_first)
-    return db.rows(f"newest_{query}" if newest_first else query, **scope.columns(), **page)
+    query = "newest_sessions" if newest_first else query
+    return db.rows(query, **scope.columns(), **dated_page(limit, after, newest_first=newest_first))
 
 
 def summarized(
@@ -140,18 +147,18 @@ def summarized(
     rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
     named = {"owner": scope.owner, "keys": [key for key, *_ in rows]}
     details = {key: rest for key, *rest in db.rows("session_details", **named)} if rows else {}
-    untitled = [details[key][2] for key, *_, title in rows if title is None and key in details]
+    untitled = [details[key][1] for key, *_, title, _ in rows if title is None and key in details]
     words = _first_words(db, scope, [seq for seq in untitled if seq is not None])
     return [
         SessionSummary(
             scope=scope.within(agent=agent, session=id_),
             created_at=from_micros(created_at),
+            last_active_at=from_micros(active_at),
             title=words.get(first or 0, "") if title is None else title,
-            last_active_at=None if last is None else from_micros(last),
             messages=Tally.of(count, MAX_COUNTED),
         )
-        for key, id_, agent, created_at, title in rows
-        for last, count, first in [details.get(key, (None, 0, None))]
+        for key, id_, agent, created_at, title, active_at in rows
+        for count, first in [details.get(key, (0, None))]
     ]
 
 

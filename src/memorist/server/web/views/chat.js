@@ -171,7 +171,7 @@ function Sessions({ user, agent, session, every, onNew, onPick }) {
             >
               <span class="clip">${titled(it)}</span>
               <span class="meta">
-                <${Time} at=${it.last_active_at ?? it.created_at} />
+                <${Time} at=${it.last_active_at} />
                 ${it.messages && html`<span>${count(it.messages)} ${it.messages.count === 1 ? "message" : "messages"}</span>`}
                 ${every && it.scope.agent && html`<span>${it.scope.agent}</span>`}
               </span>
