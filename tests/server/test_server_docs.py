@@ -48,7 +48,6 @@ def test_every_resource_is_named(document: Any) -> None:
     assert named - {"api", "docs", "mcp"} <= served_
 
 
-
 def test_the_reference_lists_every_operation_and_loads_nothing_from_elsewhere(
     served: Served, document: Any
 ) -> None:
