@@ -56,7 +56,10 @@ class Chat(NamesArguments):
         created_at: datetime | None = None,
         unfinished: bool = False,
     ) -> str:
-        """Store one message durably and return its id; see `Message`. Calls may be dicts."""
+        """Store what `role` said, durably, and return its id; see `Message`. Calls may be dicts.
+
+        `role` is user, assistant, system or tool.
+        """
         message = Message(
             role,
             content,
@@ -118,7 +121,10 @@ class Chat(NamesArguments):
         before: datetime | None = None,
         as_of: datetime | None = None,
     ) -> Recall:
-        """Search this user's memory with this agent, over all their sessions."""
+        """`Memory.recall` for this user with this agent, over all their sessions.
+
+        Where the session has no agent, only what has none is found.
+        """
         scope = self.session.scope
         return self._memory.recall(
             question,

@@ -232,6 +232,7 @@ class Memory(NamesArguments):
     ) -> Remembered:
         """Store messages durably, in order; they can be recalled as soon as this returns.
 
+        A message is a `Message`, a dict with `role` and `content`, or the text that the user said.
         Without a session they go to the user's active one with this agent, or to a new one.
         """
         batch = self._batch(messages, user=user, agent=agent, session=session)
@@ -298,12 +299,13 @@ class Memory(NamesArguments):
         before: datetime | None = None,
         as_of: datetime | None = None,
     ) -> Recall:
-        """What is remembered that bears on the question, best first, each with its reason.
+        """Find what bears on the question, best first, each hit with its reason (`hit.why`).
 
-        A hit's score is the probability that it does; hits below `min_score` are left out.
-        A channel that is not done by the deadline is named in the result, which holds what
-        the others found; with None, all are waited for. The rest of the parameters are filters:
-        see `Filters`.
+        All that the user has is searched, or what an `agent` or a `session` sees of it. A hit's
+        `score` is the probability that it bears on the question; what is below `min_score` is
+        left out. What was not searched within `deadline_ms` (50) is named in `late`; None waits
+        for all. `kind` is message, memory, fact, note, article or entry, or several of these;
+        the other filters are explained at `Filters`.
         """
         scope = self.scope(user=user, agent=agent, session=session)
         filters = Filters.of(
@@ -367,10 +369,10 @@ class Memory(NamesArguments):
     ) -> Context:
         """Messages ready for a model, filled to `max_tokens`, and the receipt for them.
 
-        They hold the system prompt, the notes, the summary and the newest turns of the session,
-        what is recalled for the question, and the question. `window` says how tokens are counted
-        and shared out; `library` is where articles are quoted from. What cannot be read is left
-        out, and the receipt says so.
+        They hold the system prompt, the notes, the summary and the newest turns of the `session`
+        (none without one), what is recalled for the question, and the question. `tools` are only
+        counted. `window` says how tokens are counted and shared out; `library` is where articles
+        are quoted from. What cannot be read is left out, and the receipt says so.
         """
         from memorist.context.builder import ContextBuilder
 

@@ -93,6 +93,14 @@ def test_a_worker_that_is_killed_is_started_again_and_ends_with_its_server(
     assert "Traceback" not in server.said()
 
 
+def test_a_service_manager_that_ends_the_whole_group_reads_no_warning(tmp_path: Path) -> None:
+    server = ServerProcess(str(tmp_path / "memory.db"), *PLAIN, embedder="none").until_up()
+    until(lambda: workers_of(server))
+    server.signal(signal.SIGTERM, group=True)
+    server.ended()
+    assert "the worker ended" not in server.said()
+
+
 def test_uses_are_noted_and_an_event_tells_what_the_worker_did(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     server = ServerProcess(path, *PLAIN, embedder="none").until_up()

@@ -138,7 +138,7 @@ def test_what_fails_stands_where_the_answer_would_be_and_is_asked_again(
         expect(failed).to_contain_text("model")
         model.mode = "ok"
         failed.get_by_role("button", name="Ask again").press("Enter")
-        expect(turn(page, "Agent", "In the cellar.")).to_be_visible()
+        expect(turn(page, "the agent", "In the cellar.")).to_be_visible()
         expect(turn(page, "You", "Where is my bike?")).to_have_count(1)
 
         model.mode = "500"
@@ -146,8 +146,8 @@ def test_what_fails_stands_where_the_answer_would_be_and_is_asked_again(
         expect(failed).to_be_visible()
         page.reload()  # the question is stored, and waits
         model.mode = "ok"
-        turn(page, "Agent", "Not answered.").get_by_role("button").click()
-        expect(turn(page, "Agent", "Red.")).to_be_visible()
+        turn(page, "the agent", "Not answered.").get_by_role("button").click()
+        expect(turn(page, "the agent", "Red.")).to_be_visible()
         expect(turn(page, "You", "Which colour?")).to_have_count(1)
         said = [message.text for message in memory.history(user="ada")]
         assert said == ["Where is my bike?", "In the cellar.", "Which colour?", "Red."]

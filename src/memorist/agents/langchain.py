@@ -24,6 +24,7 @@ from memorist.providers.chat_model import ChatModel
 from memorist.records.message import Message, without_orphan_results
 from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
+from memorist.records.values import check_type
 from memorist.runtime import window_of
 
 with errors.needs_extra("langchain"):
@@ -61,6 +62,7 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         k: int | None = None,
         read_image: Callable[[str], str] | None = None,
     ) -> None:
+        check_type(memory, Memory, "memory")
         if k is not None and (not isinstance(k, int) or k < 0):
             raise errors.InvalidError("k must be a whole number of messages, or None for all")
         if not isinstance(session_id, str):

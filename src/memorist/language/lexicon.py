@@ -283,12 +283,19 @@ def category_of(text: str) -> str | None:
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """The technologies and topics that a text names, in order."""
+    """The technologies and topics that a text names, in order.
+
+    Words of the other languages in Latin letters do not count: without accents, the tea of French
+    is "the", and its cat is a "chat".
+    """
     start = plain(text[:_LOOK_AT_CHARS])
-    names, pattern_set = _topics()
+    topics, pattern_set = _topics()
+    others = {*LANGUAGES} - {"en", *_SCRIPTS, *codes_of(start)}
     tags: dict[tuple[int, int], str] = {}  # by their place: a word stands for one topic
     for number, match in pattern_set.search(start):
-        tags.setdefault(match.span(), names[number])
+        code, tag = topics[number]
+        if code not in others:
+            tags.setdefault(match.span(), tag)
     return tuple(dict.fromkeys(tags[place] for place in sorted(tags)))[:_MOST_TAGS]
 
 
@@ -314,16 +321,16 @@ def _keywords() -> PatternSet:
 
 
 @cache
-def _topics() -> tuple[list[str], PatternSet]:
-    """The name of each topic, and their patterns in the same order."""
+def _topics() -> tuple[list[tuple[str, str]], PatternSet]:
+    """The language and the name of each topic, and their patterns in the same order."""
     sources = {"shared": data("shared", "technologies")}
     sources |= {code: data(code, "rules") for code in LANGUAGES}
     topics = [
-        (tag, keyword_pattern({code: words}))
+        (code, tag, keyword_pattern({code: words}))
         for code, source in sources.items()
         for tag, words in source["topics"].items()
     ]
-    return [tag for tag, _ in topics], PatternSet(pattern for _, pattern in topics)
+    return [topic[:2] for topic in topics], PatternSet(pattern for *_, pattern in topics)
 
 
 def keyword_pattern(keywords: Mapping[str, str]) -> Pattern:

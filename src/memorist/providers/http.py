@@ -489,5 +489,5 @@ def _server_error(answer: HttpAnswer) -> errors.MemoristError:
     if error is errors.RateLimitedError:
         return errors.RateLimitedError(detail, retry_after_s=answer.retry_after_s or 1.0)
     if error is errors.UnauthorizedError:
-        detail += "; in Python set MEMORIST_KEY, or use memorist.Client(url, key=…)"
+        detail += "; in Python set MEMORIST_KEY, or use memorist.connect(url, key=…)"
     return errors.MemoristError(detail) if error is errors.MissingExtraError else error(detail)

@@ -103,6 +103,12 @@ def reply_id(question_id: str, number: int) -> str:
     return str(uuid.uuid5(namespace, f"{number} {question_id}"))
 
 
+def check_type(value: object, kind: type, field: str) -> None:
+    """Refuse an argument of another type, as a path where a Memory is wanted."""
+    if not isinstance(value, kind):
+        raise InvalidError(f"{field} must be a {kind.__name__}, got {type(value).__name__}")
+
+
 def check_text(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
     """Return `value` if every store keeps it byte for byte, else raise `error` naming `field`."""
     if type(value) is not str:

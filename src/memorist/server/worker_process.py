@@ -113,7 +113,8 @@ class WorkerProcess:
             if time.monotonic() - began > LONG_LIFE_S:
                 pause_s = FIRST_PAUSE_S
             code = self._child.exitcode
-            log.warning("the worker ended (%s); it is started again in %g s", code, pause_s)
+            if code not in (0, -signal.SIGTERM):  # a service manager ends the whole group at once
+                log.warning("the worker ended (%s); it is started again in %g s", code, pause_s)
             self._closing.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

@@ -157,7 +157,9 @@ class Requester:
                 f"this server is for one local user, {own!r}: name that one, start it with "
                 "--user, or with --auth and an admin's key for many"
             )
-        raise ForbiddenError("this key is for another user; leave user out, or use an admin's key")
+        raise ForbiddenError(
+            "this key is of another user: name that one or none, or use an admin's key"
+        )
 
     def place(self, request: UserRequest) -> dict[str, Any]:
         """The user, agent and session that a request is about, as arguments."""

@@ -68,7 +68,7 @@ function Room({ agent, session, user, route, me, onGone }) {
     j: () => step(1),
     k: () => step(-1),
   });
-  const name = agent || "Agent";
+  const name = agent || "the agent";
   return html`<div class=${`chat ${listed ? "listed" : ""}`}>
     <${Sessions}
       user=${user}
