@@ -101,7 +101,8 @@ def _meant(
     people: dict[str, Person] = {}
     for match in pronouns.mention.finditer(plain(text)):
         relation = language.relations[match["relation"].lower()]
-        phrase = text[slice(*match.span("person"))]
+        end = match.end("person" if language.spaced else "relation")
+        phrase = text[match.start("person") : end]
         name = text[slice(*match.span("object"))] if match["object"] else ""
         person = Person(phrase, relation, name)
         same = people.get(relation)
