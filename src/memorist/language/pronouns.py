@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from memorist.language.lexicon import Language, Pronouns, language, plain
+from memorist.language.people import names_user
 from memorist.language.text import LANGUAGES, data, stop_words
 from memorist.records.memories import plain_text
 from memorist.records.values import fold
@@ -111,11 +112,17 @@ def _meant(
         people[relation] = same if same and same.name else person
     names = {person.name for person in people.values()}
     for name in [*_told_of(text, language), *_known_in(text, known)]:
-        if name not in names:
-            relation = known.get(plain_text(name), "").removeprefix("has ")
+        told = known.get(plain_text(name), "")
+        relation = told.removeprefix("has ")
+        if names_user(told):
+            names.add(name)
+        elif relation in people and not people[relation].name:  # "Priya is my flatmate"
+            people[relation] = Person(name, relation, name)
+        elif name not in names:
             people[name] = Person(name, relation, name)
     fitting = [person for person in people.values() if person.fits(pronoun)]
-    is_clear = len(fitting) == 1 and _strangers(text, pronouns) <= names.union(people)
+    names |= {person.name for person in people.values()}
+    is_clear = len(fitting) == 1 and _strangers(text, pronouns) <= names
     return fitting[0] if is_clear else None
 
 

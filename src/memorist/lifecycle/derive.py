@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memorist.language.people import NOBODY, People, names_someone, names_user
+from memorist.language.people import NOBODY, People, names_someone
 from memorist.lifecycle import model
 from memorist.lifecycle.neighbours import all_facts, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
@@ -160,7 +160,7 @@ class Deriver:
         if self._extraction.model:
             extracted = self._by_model(entries, batch)
         people = People.of(self._store.naming(batch.home)) if entries else NOBODY
-        known = {it: told for it, told in people.known.items() if not names_user(told)}
+        known = dict(people.known)
         for entry in () if self._extraction.model else entries:
             self._gate.wait()
             self._budget.start()
@@ -169,7 +169,7 @@ class Deriver:
             extracted += found
             claims = [claim for candidate in found for claim in candidate.claims]
             naming = [it for it in claims if names_someone(it.predicate) and it.subject == "user"]
-            known |= {plain_text(it.object): it.predicate for it in naming if not names_user(it.predicate)}
+            known |= {plain_text(it.object): it.predicate for it in naming}
             self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
         scores = {one.message.message_id: one.message.importance for one in batch.entries}
