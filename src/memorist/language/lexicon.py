@@ -390,12 +390,22 @@ def _any(patterns: Iterable[str]) -> str:
 
 
 def instead_of(text: str) -> tuple[str, str] | None:
-    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin"."""
+    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin".
+
+    Where no thing stands before the "not", nothing is put right: "I'm not moving to Berlin".
+    """
     patterns, leads = _corrections()
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     right = leads.sub("", match["right"]).strip() if match else ""
+    if not _function_words().isdisjoint(plain(right).lower().split()[-1:]):
+        return None
     wrong = match.groupdict().get("wrong") if match else None
     return (right, (wrong or "").strip()) if right else None
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset(map(plain, stop_words("ranking", "grammar")))
 
 
 @cache
