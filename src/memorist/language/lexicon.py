@@ -92,6 +92,7 @@ class Pronouns:
     kinds: Mapping[str, str]  # "sie" is "she"
     shortened: Sequence[tuple[str, Pattern]]  # verbs, and what is left of them
     places: frozenset[str]  # words before names that are no people's; none where nouns are capital
+    acts: tuple[str, ...]  # endings of what one person does
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,21 +194,24 @@ def language(code: str) -> Language:
         cues=cues,
         rules=rules,
         rule_set=PatternSet(rule.pattern for rule in rules),
-        pronouns=_pronouns(written["pronouns"], parts) if "pronouns" in written else None,
+        pronouns=_pronouns(written["pronouns"], parts, spaced) if "pronouns" in written else None,
     )
 
 
-def _pronouns(written: Mapping[str, Any], parts: Mapping[str, str]) -> Pronouns:
+def _pronouns(written: Mapping[str, Any], parts: Mapping[str, str], spaced: bool) -> Pronouns:
     def pattern(line: str) -> Pattern:
         return _compiled(_filled(line, parts))
 
+    mention = f"(?P<person>{written['mention']})"
+
     return Pronouns(
         begins=pattern(written["begins"]),
-        mention=pattern(rf"(?:^|\W)(?P<person>{written['mention']})(?:\W|$)"),
-        others=pattern(whole_words(written["others"])),
+        mention=pattern(rf"(?:^|\W){mention}(?:\W|$)" if spaced else mention),
+        others=pattern(whole_words(written["others"]) if spaced else written["others"]),
         kinds=written["kinds"],
         shortened=[(verb, pattern(short)) for verb, short in written["shortened"].items()],
         places=frozenset(written["places"].split()),
+        acts=tuple(written["acts"].split()),
     )
 
 
@@ -393,12 +397,22 @@ def _any(patterns: Iterable[str]) -> str:
 
 
 def instead_of(text: str) -> tuple[str, str] | None:
-    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin"."""
+    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin".
+
+    Where no thing stands before the "not", nothing is put right: "I'm not moving to Berlin".
+    """
     patterns, leads = _corrections()
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     right = leads.sub("", match["right"]).strip() if match else ""
+    if not _function_words().isdisjoint(plain(right).lower().split()[-1:]):
+        return None
     wrong = match.groupdict().get("wrong") if match else None
     return (right, (wrong or "").strip()) if right else None
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset(map(plain, stop_words("ranking", "grammar")))
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memorist.language.people import NOBODY, People, names_someone
 from memorist.lifecycle import model
 from memorist.lifecycle.neighbours import all_facts, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
@@ -27,6 +28,7 @@ from memorist.records.memories import (
     Restore,
     Retract,
     Supersede,
+    plain_text,
 )
 from memorist.records.message import ORDINARY
 from memorist.records.scope import Scope
@@ -160,11 +162,17 @@ class Deriver:
                 entries.append(_as_said(entry))
         if self._extraction.model:
             extracted = self._by_model(entries, batch)
+        people = People.of(self._store.naming(batch.home)) if entries else NOBODY
+        known = dict(people.known)
         for entry in () if self._extraction.model else entries:
             self._gate.wait()
             self._budget.start()
             said = batch.said_before(entry)
-            extracted += extract(entry.message, entry.source, self._budget.check, said, read)
+            found = extract(entry.message, entry.source, self._budget.check, said, read, known)
+            extracted += found
+            claims = [claim for candidate in found for claim in candidate.claims]
+            naming = [it for it in claims if names_someone(it.predicate) and it.subject == "user"]
+            known |= {plain_text(it.object): it.predicate for it in naming}
             self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
         scores = {one.message.message_id: one.message.importance for one in batch.entries}
