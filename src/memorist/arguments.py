@@ -9,6 +9,7 @@ from types import FunctionType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from memorist.errors import InvalidError, MemoristError, StoreError
+from memorist.records.values import UNSTORABLE
 
 MOST_BITS = 63  # of whole numbers in databases
 
@@ -43,7 +44,7 @@ def _naming(method: FunctionType) -> Callable[..., Any]:
 
 
 def _wrong(method: FunctionType, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
-    """What is wrong with the types of some arguments; nothing if they fit, or nobody can tell."""
+    """What is wrong with some arguments; nothing if their types fit, or nobody can tell."""
     written = inspect.unwrap(method)
     signature = inspect.signature(method)
     try:
@@ -65,6 +66,8 @@ def _wrong(method: FunctionType, args: tuple[Any, ...], named: Mapping[str, Any]
             return f"{name} must be {_shown(parameter.annotation)}, got {type(value).__name__}"
         if isinstance(value, int) and value.bit_length() > MOST_BITS:
             return f"{name} is too large a number"
+        if isinstance(value, str) and UNSTORABLE.search(value):
+            return f"{name} holds a character that is none, such as NUL; remove it"
     return ""
 
 
