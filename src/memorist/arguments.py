@@ -25,7 +25,8 @@ class NamesArguments:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
-            if isinstance(method, FunctionType) and (name == "__init__" or name[0] != "_"):
+            is_public = isinstance(method, FunctionType) and (name == "__init__" or name[0] != "_")
+            if is_public and not inspect.iscoroutinefunction(method):  # frameworks ask for that
                 setattr(cls, name, _naming(method))
 
 
@@ -72,6 +73,8 @@ def _wrong(method: FunctionType, args: tuple[Any, ...], named: Mapping[str, Any]
 
 
 def _shown(annotation: Any) -> str:
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation.__name__
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
