@@ -9,6 +9,7 @@ from types import FunctionType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from memorist.errors import InvalidError, MemoristError, StoreError
+from memorist.records.values import UNSTORABLE
 
 MOST_BITS = 63  # of whole numbers in databases
 
@@ -24,7 +25,8 @@ class NamesArguments:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
-            if isinstance(method, FunctionType) and (name == "__init__" or name[0] != "_"):
+            is_public = isinstance(method, FunctionType) and (name == "__init__" or name[0] != "_")
+            if is_public and not inspect.iscoroutinefunction(method):  # frameworks ask for that
                 setattr(cls, name, _naming(method))
 
 
@@ -43,7 +45,7 @@ def _naming(method: FunctionType) -> Callable[..., Any]:
 
 
 def _wrong(method: FunctionType, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
-    """What is wrong with the types of some arguments; nothing if they fit, or nobody can tell."""
+    """What is wrong with some arguments; nothing if their types fit, or nobody can tell."""
     written = inspect.unwrap(method)
     signature = inspect.signature(method)
     try:
@@ -65,10 +67,14 @@ def _wrong(method: FunctionType, args: tuple[Any, ...], named: Mapping[str, Any]
             return f"{name} must be {_shown(parameter.annotation)}, got {type(value).__name__}"
         if isinstance(value, int) and value.bit_length() > MOST_BITS:
             return f"{name} is too large a number"
+        if isinstance(value, str) and UNSTORABLE.search(value):
+            return f"{name} holds a character that is none, such as NUL; remove it"
     return ""
 
 
 def _shown(annotation: Any) -> str:
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation.__name__
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 

@@ -89,6 +89,8 @@ class Chat(NamesArguments):
     ) -> Stream:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
         _check_seconds("flush_s", flush_s)
+        if not isinstance(flush_chars, int):
+            raise InvalidError("flush_chars must be a whole number")
         clock = self._memory.clock
         message = Message(role, "", name=name, created_at=clock(), unfinished=True)
         self.remember(message)

@@ -81,7 +81,7 @@ class Memory(NamesArguments):
         wake_worker: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings = settings or Settings.from_environment()
-        tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
+        tenant = check_tenant(settings.tenant if tenant is None else tenant)
         most = settings.max_message_bytes
         if store is None:
             store = open_store(settings.url, settings.durability, most, clock)
@@ -138,7 +138,7 @@ class Memory(NamesArguments):
     def tenant(self, name: str) -> Memory:
         """The same memory for the users of another tenant; closing either closes both."""
         other = copy(self)
-        other._bind(self._runtime, check_tenant(str(name)))
+        other._bind(self._runtime, check_tenant(name))
         return other
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:

@@ -12,7 +12,7 @@ import pytest
 
 from memorist import Memory, Message
 from memorist.arguments import NamesArguments
-from memorist.errors import InvalidError, MemoristError, StoreUnavailableError
+from memorist.errors import InvalidError, MemoristError, ScopeError, StoreUnavailableError
 from memorist.records.documents import Article
 from memorist.records.scope import Scope
 
@@ -95,6 +95,20 @@ def test_nothing_is_forgotten_for_a_flag_that_is_none(memory: Memory, flag: Any)
     with pytest.raises(InvalidError, match="adopt must be true or false"):
         memory.session(user="ada", id="talk", adopt=flag)
     assert len(memory.history(user="ada")) == 1
+
+
+@pytest.mark.parametrize("name", [None, 5, ["a"], "a\x00", "\ud800"])
+def test_a_tenant_is_named_by_text(memory: Memory, name: Any) -> None:
+    with pytest.raises(ScopeError, match=r"^tenant "):
+        memory.tenant(name)  # None would be a tenant that all share who have none
+
+
+@pytest.mark.parametrize("path", ["a\x00", "\ud800"])
+def test_a_path_that_cannot_be_is_named(memory: Memory, path: str) -> None:
+    with pytest.raises(InvalidError, match=r"^path holds a character"):
+        memory.backup(path)
+    with pytest.raises(InvalidError, match=r"^store holds a character"):
+        Memory(path)
 
 
 def test_other_errors_stay_as_they_are() -> None:

@@ -310,7 +310,7 @@ def test_a_recall_after_warming_up_loads_nothing() -> None:
 def test_recall_refuses_a_limit_that_no_answer_can_have(memory: Memory, limit: Any) -> None:
     memory.remember("hello", user="ada")
 
-    with pytest.raises(InvalidError, match=rf"limit .* at least 1, got {limit!r}"):
+    with pytest.raises(InvalidError, match=r"limit .* at least 1, got"):
         memory.recall("hello", user="ada", limit=limit)
 
 

@@ -14,6 +14,7 @@ from memorist.agents.messages import (
     to_langchain,
     unstored_summary,
 )
+from memorist.arguments import NamesArguments
 from memorist.context.compression.compress import compress, style_of
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
@@ -42,7 +43,7 @@ _SCOPE = Scope(user="summary", session="summary")  # of summaries, which are not
 log = logging.getLogger("memorist")
 
 
-class MemoristChatMessageHistory(BaseChatMessageHistory):
+class MemoristChatMessageHistory(NamesArguments, BaseChatMessageHistory):
     """A session as LangChain's chat history: each message is durable, and stored once.
 
         history = MemoristChatMessageHistory(memory, "any session id", user="ada", k=20)

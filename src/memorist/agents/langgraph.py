@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from memorist.arguments import NamesArguments
 from memorist.errors import InvalidError, RecordError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import (
@@ -31,7 +32,7 @@ WHOLE = "$"  # LangGraph's path for the whole value
 _ITEM_FIELDS = ("namespace", "key", "value", "created_at", "updated_at")
 
 
-class MemoristStore(base.BaseStore):
+class MemoristStore(NamesArguments, base.BaseStore):
     """A LangGraph `BaseStore`: durable, searched by words and meaning, with times to live.
 
         store = MemoristStore(memory)

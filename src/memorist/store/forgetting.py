@@ -20,11 +20,10 @@ from memorist.store.activity import note
 from memorist.store.engine import Db, DryRunError
 from memorist.store.indexing import PreparedMessage
 from memorist.store.jobs import enqueue
-from memorist.store.log import find, message_places, session_rows
+from memorist.store.log import READ_TOGETHER, find, message_places, session_rows
 from memorist.store.log import revise as revise_message
 from memorist.store.views import keep_by_hand, kept_by_hand, records, restore, stating
 
-READ_TOGETHER = 20  # messages, at most, that are read with one before them
 AT_ONCE = 100
 
 
@@ -137,7 +136,7 @@ def _forget_some(
 ) -> Counter[str]:
     named = {"owner": scope.owner, "seqs": [seq for seq, _ in messages]}
     # A worker that has read them already must not bring them back: it has to read again.
-    db.run("void_leases", **named, now=db.now)
+    db.run("void_leases", **named, now=db.now, most=READ_TOGETHER)
     gone = _forget_messages(db, scope, messages, also=[*also, *_borrowing(db, scope, messages)])
     gone["jobs"] += db.run("delete_message_jobs", **named)
     return gone

@@ -34,6 +34,7 @@ from memorist.store.rows import ALL, END, Row, check_count, dated_page
 
 MAX_COUNTED = 1_000
 NOTED_FOR = 60_000_000  # microseconds, in which that a session is active is not written again
+READ_TOGETHER = 20  # messages, at most, that are read with one before them
 TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
 
 
@@ -278,7 +279,8 @@ def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=db.now)
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
     _rewrite(db, scope, entry.seq, prepared, session)
-    db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=db.now)
+    named = {"owner": scope.owner, "seqs": [entry.seq], "most": READ_TOGETHER}
+    db.run("void_leases", **named, now=db.now)
     note(db, "messages", scope.owner, "revised", [entry.seq])
     enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=session.key)
 

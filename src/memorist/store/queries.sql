@@ -231,14 +231,19 @@ DELETE FROM jobs WHERE owner = :owner AND id = :id AND lease = :lease AND dead =
 UPDATE jobs SET lease = NULL, run_at = :run_at, attempts = :attempts, error = :error, dead = :dead
 WHERE owner = :owner AND id = :id AND lease = :lease
 
--- Also of what is read with some messages: the jobs of later ones in their sessions.
+-- Also of what is read with some messages: the jobs of those just after them in their sessions.
 -- name: void_leases
 UPDATE jobs SET lease = NULL, run_at = :now
 WHERE owner = :owner AND lease IS NOT NULL AND dead = 0
   AND EXISTS (
     SELECT 1 FROM chat_message_history m
     WHERE m.owner = :owner AND m.id IN (:seqs*) AND m.session_id = jobs.session_id
-      AND m.id <= jobs.last_seq)
+      AND m.id <= jobs.last_seq AND :most > (
+        SELECT count(*) FROM (
+          SELECT f.id FROM chat_message_history f
+          WHERE f.owner = :owner AND f.session_id = m.session_id
+            AND f.id > m.id AND f.id < jobs.first_seq
+          LIMIT :most) AS few))
 
 -- name: revive_job
 UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL,
