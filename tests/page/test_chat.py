@@ -257,3 +257,21 @@ def test_what_is_said_in_a_conversation_that_is_gone_is_shown_where_it_went(
         [session] = memory.sessions(user="ada")
         expect(page).to_have_url(re.compile(f"session={session.id}"))
         assert kept(page, "") == session.id
+
+
+def test_what_could_not_be_sent_stays_in_sight_where_no_message_could_be_read(
+    tmp_path: Path, open_page: Open
+) -> None:
+    def cut(page: Page) -> None:
+        page.route(re.compile("/api/(messages|chat)"), lambda route: route.abort())
+
+    with Memory(tmp_path / "memory.db", embedder=None) as memory, local_server(memory) as served:
+        page = open_page(served.url, "chat", before=cut)
+        expect(page.get_by_role("button", name="Try again")).to_be_visible()
+        say(page, "I like tea.")
+        expect(turn(page, "You", "I like tea.")).to_be_visible()
+        page.unroute_all()
+        page.get_by_role("button", name="Ask again").click()
+        page.get_by_role("button", name="Try again").click()
+        expect(turn(page, "You", "I like tea.")).to_have_count(1)
+        assert [it.text for it in memory.history(user="ada")] == ["I like tea."]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from memorist import AsyncMemory, InvalidError, Memory, NotFoundError, connect
+from memorist.operations import make_cursor
 from memorist.records.memories import Entity
 from memorist.records.values import Tally
 from tests.support.http_server import Served
@@ -299,4 +300,6 @@ def test_pages_over_http_make_up_the_list(served: Served) -> None:
                 break
         assert len(pages) >= 7
         assert pages == whole["items"], (path, query)
-    assert http.get("/api/entities", params={"cursor": "x"}).status_code == 422
+    forged = make_cursor([MARCH, "\0"])  # which PostgreSQL refuses
+    for path, cursor in (("entities", "x"), ("articles", forged)):
+        assert http.get(f"/api/{path}", params={"cursor": cursor}).status_code == 422

@@ -144,6 +144,7 @@ def run_worker(settings: Settings, pipe: Connection, state: Any) -> None:
 
 
 def _work(settings: Settings, pipe: Connection, state: Any, signals: list[int]) -> None:
+    """Do the jobs with a store, an embedder and an extraction of its own."""
     before = list(state[2:])
 
     def share_counters() -> None:

@@ -94,7 +94,7 @@ function Room({ agent, session, user, route, me, onGone }) {
         <button class="quiet" onClick=${() => setDialog("delete")}>Delete</button>
       </header>
       ${
-        talk.log.error
+        talk.log.error && !talk.live
           ? html`<${Problem} error=${talk.log.error} retry=${talk.log.reload} />`
           : html`<${Thread}
               talk=${talk}
