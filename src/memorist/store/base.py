@@ -161,6 +161,7 @@ class Store:
 
     # Sessions
     _open_session = writes(log.open_session)
+    _active_id = reads(log.active_id)
     _just_active = reads(log.just_active)
     active = reads(log.active)
     sessions = reads(log.list_sessions)
@@ -288,14 +289,17 @@ class Store:
         self, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None
     ) -> Appended | None:
         """Append in one round trip, where the database can and the session exists."""
-        if scope.session is None or not messages or not self.saves_trips:
+        if not messages or not self.saves_trips:
             return None
+        if (session := scope.session or self._active_id(scope)) is None:
+            return None
+        scope = scope.within(session=session)
         rows = self._append_at_once(scope, messages, source)
         try:
             seqs = tuple(seq for (seq,) in rows())
         except AnswerLostError:
             seqs = tuple(self._unseen(scope, messages)[0].values())
-        return Appended(session_id=scope.session, seqs=seqs, added=len(seqs)) if seqs else None
+        return Appended(session_id=session, seqs=seqs, added=len(seqs)) if seqs else None
 
     def append_each(
         self, batches: Sequence[Batch], *, source: Source | None = None
