@@ -125,6 +125,16 @@ def test_what_is_stored_already_is_seen_by_the_commit(store: PostgresStore) -> N
         store.append(SCOPE, [again, Message("user", f"one more {number}")])
 
 
+def test_a_look_at_a_queue_without_work_is_one_round_trip_and_writes_nothing(
+    store: PostgresStore, trips: list[list[str]]
+) -> None:
+    assert len(store.claim(limit=9)) == 1
+    trips.clear()
+    assert store.claim(limit=9) == []
+    assert len(trips) == 1
+    assert "memorist_writes" not in "".join(trips[0])
+
+
 def test_a_recall_takes_few_round_trips(postgres_with_tables: str, trips: list[list[str]]) -> None:
     store = PostgresStore(postgres_with_tables)
     with Memory(store, embedder=WordEmbedder(), extraction=None) as memory:

@@ -224,7 +224,8 @@ class Store:
     prepare = writes(search.prepare)
 
     # The queue
-    claim = all_owners(jobs.claim)
+    _claim = all_owners(jobs.claim)
+    _any_due = all_owners(jobs.any_due, reads=True)
     renew = writes(jobs.renew)
     release = writes(jobs.release)
     fail = writes(jobs.fail)
@@ -256,6 +257,21 @@ class Store:
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
     rebuild = writes(forgetting.rebuild, exclusive=True)
+
+    def claim(
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        limit: int = 1,
+        lease_seconds: float = 60,
+        suspects_first: bool = False,
+    ) -> list[Job]:
+        """See `jobs.claim`; nothing is written while nothing is due."""
+        if not self._any_due(kinds):
+            return []
+        return self._claim(
+            kinds=kinds, limit=limit, lease_seconds=lease_seconds, suspects_first=suspects_first
+        )
 
     def open_session(
         self, scope: Scope, *, claimed: str | None = None, new: bool = False, adopt: bool = False

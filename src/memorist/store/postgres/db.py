@@ -387,7 +387,7 @@ class PostgresDb(Db):
     ) -> None:
         numbers = Reals(chain.from_iterable(vectors.values()))
         named = {"owner": owner, "embedder": embedder, "passages": list(vectors)}
-        self.run("put_vectors", **named, numbers=numbers, length=len(numbers) // len(vectors))
+        self.later("put_vectors", **named, numbers=numbers, length=len(numbers) // len(vectors))
 
     def note_forget(self) -> str:
         return RESIDUE

@@ -228,6 +228,9 @@ class PostgresEngine(ProcessPart):
         return self._once(owner, work, begin, bounded=not exclusive)
 
     def all_owners(self, work: Callable[[Db], T], *, reads: bool = False) -> T:
+        if reads:
+            how: dict[str, Any] = {"begin": "begin_reading_all", "level": None}
+            return self._patiently(partial(self._transact, "", work, **how), self._deadline())
         return self._once("", work, "begin_for_all")
 
     def scrub(self) -> str:
