@@ -169,6 +169,7 @@ class Store:
 
     # Sessions
     _open_session = writes(log.open_session)
+    _active_id = reads(log.active_id)
     _just_active = reads(log.just_active)
     active = reads(log.active)
     sessions = reads(log.list_sessions)
@@ -231,7 +232,8 @@ class Store:
     prepare = writes(search.prepare)
 
     # The queue
-    claim = all_owners(jobs.claim)
+    _claim = all_owners(jobs.claim)
+    _any_due = all_owners(jobs.any_due, reads=True)
     renew = writes(jobs.renew)
     release = writes(jobs.release)
     fail = writes(jobs.fail)
@@ -263,6 +265,21 @@ class Store:
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
     rebuild = writes(forgetting.rebuild, exclusive=True)
+
+    def claim(
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        limit: int = 1,
+        lease_seconds: float = 60,
+        suspects_first: bool = False,
+    ) -> list[Job]:
+        """See `jobs.claim`; nothing is written while nothing is due."""
+        if not self._any_due(kinds):
+            return []
+        return self._claim(
+            kinds=kinds, limit=limit, lease_seconds=lease_seconds, suspects_first=suspects_first
+        )
 
     def open_session(
         self, scope: Scope, *, claimed: str | None = None, new: bool = False, adopt: bool = False
@@ -296,14 +313,17 @@ class Store:
         self, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None
     ) -> Appended | None:
         """Append in one round trip, where the database can and the session exists."""
-        if scope.session is None or not messages or not self.saves_trips:
+        if not messages or not self.saves_trips:
             return None
+        if (session := scope.session or self._active_id(scope)) is None:
+            return None
+        scope = scope.within(session=session)
         rows = self._append_at_once(scope, messages, source)
         try:
             seqs = tuple(seq for (seq,) in rows())
         except AnswerLostError:
             seqs = tuple(self._unseen(scope, messages)[0].values())
-        return Appended(session_id=scope.session, seqs=seqs, added=len(seqs)) if seqs else None
+        return Appended(session_id=session, seqs=seqs, added=len(seqs)) if seqs else None
 
     def append_each(
         self, batches: Sequence[Batch], *, source: Source | None = None

@@ -103,14 +103,17 @@ def just_active(db: Db, scope: Scope, claimed: str | None) -> Session | None:
     row = db.row("active_session", owner=scope.owner, agent=scope.agent or "")
     if row is None or not 0 <= db.now - row[1] < NOTED_FOR:
         return None
-    return active(db, scope) if row[0] == (scope.session or claimed or row[0]) else None
+    return _named(db, scope, row[0]) if row[0] == (scope.session or claimed or row[0]) else None
 
 
 def active(db: Db, scope: Scope) -> Session | None:
     """The active session with this agent, if there is one."""
     chosen = active_id(db, scope)
-    sessions = [] if chosen is None else list_sessions(db, scope.within(session=chosen))
-    return sessions[0] if sessions else None
+    return None if chosen is None else _named(db, scope, chosen)
+
+
+def _named(db: Db, scope: Scope, session_id: str) -> Session | None:
+    return next(iter(list_sessions(db, scope.within(session=session_id))), None)
 
 
 def list_sessions(

@@ -163,6 +163,9 @@ kind IN (:kinds*) AND dead = 0 AND deaths = 0 AND lease IS NULL AND @due AND @in
 -- name: new_wait
 SELECT 1 FROM jobs WHERE @takeable LIMIT 1
 
+-- name: any_due
+SELECT 1 FROM jobs WHERE kind IN (:kinds*) AND dead = 0 AND @due LIMIT 1
+
 -- name: take_suspect
 -- Not by the index of kinds, which lists all that wait.
 UPDATE jobs SET lease = :lease, run_at = :until,

@@ -144,6 +144,9 @@ WITH counted AS (
 -- name: begin_for_all
 @begin_counted, set_config('memorist.worker', 'on', true)
 
+-- name: begin_reading_all
+@begin, set_config('memorist.worker', 'on', true)
+
 -- name: begin_briefly
 @begin, set_config('lock_timeout', '5s', true)
 
