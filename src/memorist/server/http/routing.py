@@ -159,6 +159,10 @@ class Requester:
             )
         raise ForbiddenError("this key is for another user; leave user out, or use an admin's key")
 
+    def user_or_all(self, name: str | None) -> str | None:
+        """The same, but None for an admin who names nobody and means all."""
+        return None if name is None and self.principal.admin else self.user(name)
+
     def place(self, request: UserRequest) -> dict[str, Any]:
         """The user, agent and session that a request is about, as arguments."""
         names = type(request).model_fields.keys() & {"agent", "session"}
