@@ -41,12 +41,20 @@ from memorist.records.documents import (
     Summary,
 )
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.log import Batch, Job, LogEntry, Remembered, Session, SessionSummary, TextPart
+from memorist.records.log import (
+    Batch,
+    Job,
+    LogEntry,
+    Remembered,
+    Session,
+    SessionSummary,
+    Source,
+    TextPart,
+)
 from memorist.records.memories import Entity, Fact, MemoryItem, Neighbourhood
 from memorist.records.message import UNSET, Message, MessageLike, to_messages
 from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
-from memorist.records.sources import Source
 from memorist.records.values import now
 from memorist.runtime import Runtime
 from memorist.store.base import Store

@@ -22,11 +22,10 @@ from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.documents import Compression, Summary
-from memorist.records.log import Batch, Remembered, Session, SessionSummary
+from memorist.records.log import Batch, Remembered, Session, SessionSummary, Source
 from memorist.records.message import UNSET, Message, MessageLike, given, to_messages
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
-from memorist.records.sources import Source
 from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from memorist.arguments import NamesArguments
 from memorist.errors import InvalidError, NotFoundError
-from memorist.records.log import Batch, Job, LogEntry, Remembered
+from memorist.records.log import Batch, Job, LogEntry, Remembered, Source, least_trusted
 from memorist.records.memories import (
     CORRECTED,
     EDITED,
@@ -31,7 +31,6 @@ from memorist.records.memories import (
 )
 from memorist.records.message import UNSET, Message, given
 from memorist.records.scope import Scope, named_scope
-from memorist.records.sources import Source, least_trusted
 from memorist.records.values import (
     MAX_SHORT_BYTES,
     MadeAt,

@@ -12,8 +12,8 @@ from memorist import Message
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
+from memorist.records.log import Source
 from memorist.records.scope import Scope
-from memorist.records.sources import Source
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.model_server import quote_messages
 

@@ -25,10 +25,9 @@ from memorist.lifecycle.model import (
 from memorist.providers.chat_model import Reply
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.opening import as_chat_model
-from memorist.records.log import LogEntry
+from memorist.records.log import LogEntry, least_trusted
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import Message
-from memorist.records.sources import least_trusted
 from tests.support.model_server import FAILURES, ModelServer
 
 MOVED = "I moved to Berlin in March. No more Munich commutes!"

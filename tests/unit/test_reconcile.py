@@ -18,6 +18,7 @@ from memorist.lifecycle.neighbours import Neighbours, applied_to, neighbours_of
 from memorist.lifecycle.reconcile import keep, reconcile
 from memorist.lifecycle.settings import DEFAULT_POLICY
 from memorist.lifecycle.undoing import undo
+from memorist.records.log import trust_of
 from memorist.records.memories import (
     Add,
     Candidate,
@@ -32,7 +33,6 @@ from memorist.records.memories import (
     Supersede,
 )
 from memorist.records.scope import Scope
-from memorist.records.sources import trust_of
 from memorist.records.values import new_id
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.examples import examples

@@ -16,10 +16,9 @@ from memorist import Article, Fact, InvalidError, Memory, MemoryItem, RecordErro
 from memorist.language.text import PASSAGE_CHARS, passages
 from memorist.recall.channels import MAX_TERMS, terms_of
 from memorist.records.entry import Put
-from memorist.records.log import MAX_ATTEMPTS, retry_delay_seconds
+from memorist.records.log import MAX_ATTEMPTS, retry_delay_seconds, source_of
 from memorist.records.memories import topic_of
 from memorist.records.message import Message
-from memorist.records.sources import source_of
 from memorist.records.values import fold
 from tests.support.hostile import HOSTILE_IDS
 

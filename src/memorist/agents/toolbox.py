@@ -15,9 +15,9 @@ from memorist.errors import ConflictError, InvalidError, MessageError, ScopeErro
 from memorist.library import WINDOW, Library
 from memorist.memory import Memory
 from memorist.notebook import Notebook
+from memorist.records.log import Source, least_trusted
 from memorist.records.memories import Kind
 from memorist.records.message import ROLES, Message, readable
-from memorist.records.sources import Source, least_trusted
 from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, new_id
 
 DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can

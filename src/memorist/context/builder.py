@@ -276,9 +276,6 @@ class ContextBuilder:
         place = {"before": page[0].seq, "after": after} if page else {"before": 0, "after": 0}
         return bool(self.store.history(self.scope, last=1, **place, max_bytes=1))
 
-    def _tokens(self, entries: Sequence[LogEntry]) -> int:
-        return sum(self.counter.messages([entry.message for entry in entries]))
-
     def blocks(
         self,
         entries: Sequence[LogEntry],
@@ -303,7 +300,9 @@ class ContextBuilder:
         count = split(entries, self.window.keep_last + is_asked)
         if not count:
             return None
-        counted = self._tokens(entries[:count]) if tail.counts is None else sum(tail.counts[:count])
+        older = entries[:count]
+        counts = tail.counts or self.counter.messages([entry.message for entry in older])
+        counted = sum(counts[:count])
         if not tail.more and (
             counted < self.window.max_tokens * LEAST_GAIN
             or assembly.demand() <= self.window.threshold
@@ -314,7 +313,7 @@ class ContextBuilder:
             self.attempt("summary", None, self.summarizer().ask_for, self.scope, last_seq)
             return None
         previous = assembly.inputs.summary
-        done = self.attempt("summary", None, self.take_in, entries[:count], previous)
+        done = self.attempt("summary", None, self.take_in, older, previous)
         if done is not None:
             assembly.add_history(self.blocks(entries[count:], known), done.summary)
         return done

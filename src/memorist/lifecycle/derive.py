@@ -17,7 +17,7 @@ from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import is_lesson, lessons
 from memorist.providers.reader import read
-from memorist.records.log import Job, LogEntry
+from memorist.records.log import Job, LogEntry, is_trusted
 from memorist.records.memories import (
     Add,
     Candidate,
@@ -32,7 +32,6 @@ from memorist.records.memories import (
 )
 from memorist.records.message import ORDINARY
 from memorist.records.scope import Scope
-from memorist.records.sources import is_trusted
 from memorist.store.base import Store
 from memorist.store.runner import ForegroundGate
 

@@ -20,9 +20,8 @@ from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.records.json_values import UNSEEN, json_line, refuse_constant
-from memorist.records.log import LogEntry
+from memorist.records.log import LogEntry, is_trusted, least_trusted
 from memorist.records.memories import Candidate, Claim, Kind
-from memorist.records.sources import is_trusted, least_trusted
 from memorist.records.values import check_text, fold, shorten
 from memorist.store.base import Store
 

@@ -24,7 +24,7 @@ from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, put_o
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
-from memorist.records.log import Job
+from memorist.records.log import Job, trust_of
 from memorist.records.memories import (
     ANY,
     CORRECTED,
@@ -45,7 +45,6 @@ from memorist.records.memories import (
     topic_of,
 )
 from memorist.records.scope import Scope
-from memorist.records.sources import trust_of
 from memorist.records.values import new_id
 from memorist.store.base import Store
 

@@ -30,9 +30,9 @@ from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import ALWAYS, NOTHING, read_as, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
+from memorist.records.log import is_trusted
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message
-from memorist.records.sources import is_trusted
 from memorist.records.values import normalize
 
 log = logging.getLogger("memorist")

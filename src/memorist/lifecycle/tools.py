@@ -7,9 +7,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from memorist.language.unsafe import LOOK_AT_CHARS, find_secrets, injections, visible
-from memorist.records.log import LogEntry
+from memorist.records.log import LogEntry, least_trusted
 from memorist.records.memories import Candidate
-from memorist.records.sources import least_trusted
 
 SUCCESS_IMPORTANCE = 0.7
 FAILURE_IMPORTANCE = 0.8

@@ -7,10 +7,9 @@ from typing import Any
 
 from memorist.errors import ConflictError, naming_item
 from memorist.records.json_values import dump_json
-from memorist.records.log import Appended, Batch
+from memorist.records.log import Appended, Batch, Source, source_of
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.sources import Source, source_of
 from memorist.store.engine import Db
 from memorist.store.indexing import PlacedMessage, PreparedMessage, index_messages
 from memorist.store.jobs import enqueue

@@ -25,10 +25,9 @@ from memorist.records.activity import Events
 from memorist.records.archive import ArchiveRecord
 from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.log import Appended, Batch, Job, Remembered, Session
+from memorist.records.log import Appended, Batch, Job, Remembered, Session, Source
 from memorist.records.message import Message
 from memorist.records.scope import ApiKey, Scope
-from memorist.records.sources import Source
 from memorist.records.values import Count, Place, now, to_micros
 from memorist.store import (
     activity,

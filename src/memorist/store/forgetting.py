@@ -11,10 +11,10 @@ from typing import Any
 
 from memorist.errors import NotFoundError
 from memorist.language.pronouns import borrows, has_pronoun, people_in
+from memorist.records.log import check_source
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
-from memorist.records.sources import check_source
 from memorist.records.values import check_each, to_micros
 from memorist.store.activity import note
 from memorist.store.engine import Db, DryRunError

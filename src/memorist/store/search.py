@@ -14,10 +14,9 @@ from memorist.errors import DimensionError, RecordError
 from memorist.language.people import People
 from memorist.language.text import term_stem
 from memorist.records import query
-from memorist.records.log import Job
+from memorist.records.log import Job, Source, is_trusted
 from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term, many
 from memorist.records.scope import Scope
-from memorist.records.sources import Source, is_trusted
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
 from memorist.store.engine import Db, VectorQuery
 from memorist.store.jobs import LATER, advance

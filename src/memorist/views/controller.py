@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -48,11 +49,9 @@ class _TierMemory:
         recall = self._memory.recall(
             query, **self._names, kind="memory", limit=MOST_HITS, deadline_ms=deadline_ms
         )
-        return list(islice(filter(self._holds, recall.hits), limit))
-
-    def _holds(self, hit: Hit) -> bool:
-        item = self._memory.memories.get(hit.id, user=self._names["user"])
-        return item.tier == self.tier and not hit.over
+        get = partial(self._memory.memories.get, user=self._names["user"])
+        fitting = (it for it in recall.hits if get(it.id).tier == self.tier and not it.over)
+        return list(islice(fitting, limit))
 
     def remove(self, id: str) -> None:
         """Take a memory back; it stays visible as once believed."""

@@ -11,9 +11,9 @@ from typing import Any
 from memorist.errors import ProviderError, StoreError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import findable
+from memorist.records.log import Source
 from memorist.records.message import Message
 from memorist.records.query import Hit
-from memorist.records.sources import Source
 from memorist_adapters.remembered import DEADLINE_MS, remembered
 
 with needs_extra("autogen", "memorist-adapters"):

@@ -161,6 +161,10 @@ class Requester:
             "this key is of another user: name that one or none, or use an admin's key"
         )
 
+    def user_or_all(self, name: str | None) -> str | None:
+        """The same, but None for an admin who names nobody and means all."""
+        return None if name is None and self.principal.admin else self.user(name)
+
     def place(self, request: UserRequest) -> dict[str, Any]:
         """The user, agent and session that a request is about, as arguments."""
         names = type(request).model_fields.keys() & {"agent", "session"}

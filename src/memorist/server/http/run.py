@@ -84,12 +84,10 @@ class BoundedConnection(Protocol):
     _header_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to watch the connection."""
         super().connection_made(transport)
         self._look(_BUSY)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End watching it."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -112,17 +110,14 @@ class BoundedConnection(Protocol):
         self.transport.close()
 
     def on_headers_complete(self) -> None:
-        """Go on with the body."""
         self._header_bytes = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body in."""
         self._header_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Go on with the next request."""
         self._header_bytes = 0
         super().on_message_complete()
 

@@ -9,10 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memorist.errors import InvalidError
 from memorist.lifecycle.audit import Audit, Finding
-from memorist.records.log import Job
+from memorist.records.log import Job, Source
 from memorist.records.memories import Expire
 from memorist.records.query import Forgotten
-from memorist.records.sources import Source
 from memorist.server.auth import Keys, NewKey
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MEMORY_ID, SESSION
@@ -94,8 +93,7 @@ def rebuild(body: schemas.UserRequest, caller: Caller) -> WaitingJobs:
 
     It happens in the background; what waits for it is answered, now and by `count_waiting`.
     """
-    everybody = body.user is None and caller.principal.admin
-    user = None if everybody else caller.user(body.user)
+    user = caller.user_or_all(body.user)
     caller.memory.jobs.rebuild(user=user)
     return WaitingJobs(waiting=caller.memory.jobs.waiting(user=user))
 

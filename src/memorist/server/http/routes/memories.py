@@ -8,6 +8,7 @@ from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, Field
 
 from memorist.errors import InvalidError, NotFoundError
+from memorist.records.log import Source
 from memorist.records.memories import (
     Change,
     Entity,
@@ -19,7 +20,6 @@ from memorist.records.memories import (
     Tier,
 )
 from memorist.records.query import Forgotten
-from memorist.records.sources import Source
 from memorist.records.values import Tally, check_moment
 from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT, FACT_ID, MEMORY, MEMORY_ID

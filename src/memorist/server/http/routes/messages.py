@@ -15,11 +15,10 @@ from starlette.requests import Request
 from memorist.errors import ConflictError, InvalidError, NotFoundError, naming_item
 from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
-from memorist.records.log import LogEntry, Remembered, Session, SessionSummary
+from memorist.records.log import LogEntry, Remembered, Session, SessionSummary, Source
 from memorist.records.message import Message
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
-from memorist.records.sources import Source
 from memorist.server.http import schemas
 from memorist.server.http.media_guard import check_content, check_structured_data
 from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID, SUMMARY

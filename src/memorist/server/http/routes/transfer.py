@@ -85,8 +85,7 @@ def _response_to(report: Any) -> dict[str, Any]:
 )
 async def export(query: Url[ExportQuery], caller: Caller) -> StreamingResponse:
     """Everything of a user or, for an admin who names none, of all users, as one archive."""
-    everybody = query.user is None and caller.principal.admin
-    user = None if everybody else caller.user(query.user)
+    user = caller.user_or_all(query.user)
     pieces = caller.memory.export(user, vectors=query.vectors)
     # With the first user's part, so that a refusal is answered as such.
     first = await to_thread(lambda: b"".join(islice(pieces, 2)))
@@ -118,8 +117,7 @@ async def restore(
 
     What is there already stays as it is, so that the same archive twice changes nothing.
     """
-    everybody = query.user is None and caller.principal.admin
-    user = None if everybody else caller.user(query.user)
+    user = caller.user_or_all(query.user)
 
     def work(path: Path, tell: Tell) -> RestoreReport:
         with path.open("rb") as file:
