@@ -92,9 +92,7 @@ def _capitalized(sentence: str, known: Mapping[str, str]) -> str:
     return _BEGINS.sub(written, sentence) if known else sentence
 
 
-def _meant(
-    text: str, pronoun: str, language: Language, known: Mapping[str, str]
-) -> Person | None:
+def _meant(text: str, pronoun: str, language: Language, known: Mapping[str, str]) -> Person | None:
     """The only person in a text that a pronoun fits; None if there is none, or more than one."""
     pronouns = language.pronouns
     if pronouns is None or pronouns.others.search(plain(text)):
@@ -136,7 +134,9 @@ def _told_of(text: str, language: Language) -> Iterator[str]:
 
 
 def _known_in(text: str, known: Mapping[str, str]) -> list[str]:
-    return [word for word in _WORDS.findall(text) if plain_text(word) in known and word[0].isupper()]
+    return [
+        word for word in _WORDS.findall(text) if plain_text(word) in known and word[0].isupper()
+    ]
 
 
 def _strangers(text: str, pronouns: Pronouns) -> set[str]:
