@@ -16,7 +16,7 @@ from memorist.records.values import fold
 NOBODY: Mapping[str, str] = {}
 MOST_CHARS = 1_000  # of what was said before
 _WORDS = re.compile(r"[.!?\n]|[^\W\d_][\w'-]*")
-_BEGINS = re.compile(r"(?P<lead>(?:^|[.,;:!?—–] ?)(?:and |but |so )?)(?P<word>[^\W\d_]+)")
+_BEGINS = re.compile(r"(?P<lead>(?:^|[.,;:!?—–\n] ?)(?:and |but |so )?)(?P<word>[^\W\d_]+)")
 _NAME = re.compile(r"\b[A-ZÀ-ÖØ-ÞΑ-ΩА-ЯЁ]\w+")
 
 
@@ -47,6 +47,7 @@ def named(
         return sentence
     kinds = {pronouns.kinds[match["pronoun"].lower()] for match in matches}
     said = "\n".join((*before, sentence[: matches[0].start("pronoun")]))[-MOST_CHARS:]
+    said = _capitalized(said, known)
     person = _meant(said, min(kinds), language, known) if len(kinds) == 1 else None
     if person is None:
         return sentence
