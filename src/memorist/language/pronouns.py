@@ -16,7 +16,7 @@ from memorist.records.values import fold
 NOBODY: Mapping[str, str] = {}
 MOST_CHARS = 1_000  # of what was said before
 _WORDS = re.compile(r"[.!?\n]|[^\W\d_][\w'-]*")
-_BEGINS = re.compile(r"(?P<lead>(?:^|[.,;:!?—–] ?)(?:and |but |so )?)(?P<word>[^\W\d_]+)")
+_BEGINS = re.compile(r"(?P<lead>(?:^|[.,;:!?—–\n] ?)(?:and |but |so )?)(?P<word>[^\W\d_]+)")
 _NAME = re.compile(r"\b[A-ZÀ-ÖØ-ÞΑ-ΩА-ЯЁ]\w+")
 
 
@@ -47,6 +47,7 @@ def named(
         return sentence
     kinds = {pronouns.kinds[match["pronoun"].lower()] for match in matches}
     said = "\n".join((*before, sentence[: matches[0].start("pronoun")]))[-MOST_CHARS:]
+    said = _capitalized(said, known)
     person = _meant(said, min(kinds), language, known) if len(kinds) == 1 else None
     if person is None:
         return sentence
@@ -99,9 +100,7 @@ def _capitalized(sentence: str, known: Mapping[str, str]) -> str:
     return _BEGINS.sub(written, sentence) if known else sentence
 
 
-def _meant(
-    text: str, pronoun: str, language: Language, known: Mapping[str, str]
-) -> Person | None:
+def _meant(text: str, pronoun: str, language: Language, known: Mapping[str, str]) -> Person | None:
     """The only person in a text that a pronoun fits; None if there is none, or more than one."""
     pronouns = language.pronouns
     if pronouns is None or pronouns.others.search(plain(text)):
@@ -143,7 +142,9 @@ def _told_of(text: str, language: Language) -> Iterator[str]:
 
 
 def _known_in(text: str, known: Mapping[str, str]) -> list[str]:
-    return [word for word in _WORDS.findall(text) if plain_text(word) in known and word[0].isupper()]
+    return [
+        word for word in _WORDS.findall(text) if plain_text(word) in known and word[0].isupper()
+    ]
 
 
 def _strangers(text: str, pronouns: Pronouns) -> set[str]:

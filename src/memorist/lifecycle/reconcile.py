@@ -19,8 +19,8 @@ from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.language.likeness import alike, contains, is_inflected, is_same_task, is_same_thing
 from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
-from memorist.language.text import is_single_valued, stems
-from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, put_off, redated
+from memorist.language.text import is_single_valued
+from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, partly, put_off, redated
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
@@ -276,7 +276,7 @@ def resolve_claim(
     """
     said, since = candidate.said_at, new.valid_from or candidate.said_at
     ahead = since > said
-    same = [fact for fact in rivals if _is_meant(claim, fact)] or _named_partly(claim, rivals)
+    same = [fact for fact in rivals if _is_meant(claim, fact)] or partly(claim, rivals)
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
     compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
     if claim.ends:
@@ -332,14 +332,6 @@ def _is_meant(claim: Claim, fact: Fact) -> bool:
         partly = is_single_valued(claim.predicate)
         return claim.object == ANY or is_inflected(fact.object, claim.object, partly=partly)
     return fact.is_about(claim.object)
-
-
-def _named_partly(claim: Claim, facts: Sequence[Fact]) -> list[Fact]:
-    """The one open fact that a claim ends in some of its words: "sold the Golf", "an old Golf"."""
-    words = {*stems(claim.object)} if claim.ends and claim.predicate not in PLANS else set[str]()
-    open_ = [fact for fact in facts if words and fact.valid_to is None]
-    meant = [fact for fact in open_ if words <= {*stems(fact.object)}]
-    return meant if len(meant) == 1 else []
 
 
 def _other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) -> list[Fact]:

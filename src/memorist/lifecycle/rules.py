@@ -177,7 +177,9 @@ def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
     held = ""
     for part in parts:
         seen = plain(part)
-        told = (one.cues["names"].search(seen) or one.cues["moving"].match(seen) for one in languages)
+        told = (
+            one.cues["names"].search(seen) or one.cues["moving"].match(seen) for one in languages
+        )
         if held and any(told):
             held = f"{held} {part}"
         else:
