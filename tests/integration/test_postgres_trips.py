@@ -10,7 +10,7 @@ import pytest
 
 from memorist import Memory, Message, Scope
 from memorist.errors import ConflictError, StoreError
-from memorist.records.message import Batch
+from memorist.records.log import Batch
 from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.engine import Db, LateError
 from memorist.store.postgres.db import QUERIES, PostgresDb
