@@ -307,7 +307,7 @@ class Memory(NamesArguments):
         the other filters are explained at `Filters`.
         """
         scope = self.scope(user=user, agent=agent, session=session)
-        filters = Filters.of(
+        only = Filters.of(
             kind=kind,
             category=category,
             role=role,
@@ -317,12 +317,7 @@ class Memory(NamesArguments):
             as_of=as_of,
         )
         return self.search(
-            scope,
-            question,
-            limit=limit,
-            min_score=min_score,
-            deadline_ms=deadline_ms,
-            filters=filters,
+            scope, question, limit=limit, min_score=min_score, deadline_ms=deadline_ms, filters=only
         )
 
     def search(
@@ -339,17 +334,16 @@ class Memory(NamesArguments):
 
         A session without an agent has `agent=""`: from there all of the user is searched.
         """
-        return self._runtime.search(
-            Query(
-                scope=replace(scope, agent=scope.agent or None),
-                question=question,
-                now=self._runtime.clock(),
-                limit=limit_of(limit),
-                deadline_ms=deadline_of(deadline_ms, self.settings),
-                filters=filters,
-                min_score=min_score,
-            )
+        query = Query(
+            scope=replace(scope, agent=scope.agent or None),
+            question=question,
+            now=self._runtime.clock(),
+            limit=limit_of(limit),
+            deadline_ms=deadline_of(deadline_ms, self.settings),
+            filters=filters,
+            min_score=min_score,
         )
+        return self._runtime.search(query)
 
     def context(
         self,

@@ -347,11 +347,9 @@ class Facts(MemoryPart):
         limit: int = 150,
     ) -> Neighbourhood:
         """The facts that name someone or something now, at a moment or `always`, newest first."""
-        scope = self._scope(user, agent)
+        scope, most = self._scope(user, agent), limit + 1
         valid, known = (None, None) if always else (as_of or self._runtime.clock(), as_of)
-        facts = self._store.neighbourhood(
-            scope, name, valid_at=valid, known_at=known, limit=limit + 1
-        )
+        facts = self._store.neighbourhood(scope, name, valid_at=valid, known_at=known, limit=most)
         if not facts and not self._store.neighbourhood(scope, name, limit=1):
             raise NotFoundError("no fact of this user names this")
         shown = tuple(self._with_shown_names(scope, facts[:limit]))
