@@ -330,10 +330,7 @@ class Memory(NamesArguments):
         deadline_ms: float | None = UNSET,
         filters: Filters = NO_FILTERS,
     ) -> Recall:
-        """`recall` for callers that have a scope and filters in hand.
-
-        A session without an agent has `agent=""`: from there all of the user is searched.
-        """
+        """`recall` for callers with a scope and filters; one without an agent sees all."""
         query = Query(
             scope=replace(scope, agent=scope.agent or None),
             question=question,

@@ -211,3 +211,17 @@ def test_a_filter_loses_no_match_to_a_rarer_word(memory: Memory) -> None:
     assert [it.text for it in memory.store.read(ADA, [it.passage for it in found])] == [
         "deploy on fridays"
     ]
+
+
+def test_a_session_without_an_agent_recalls_what_every_agent_of_the_user_heard() -> None:
+    memory = Memory(":memory:", embedder=None)
+    memory.session(user="ada", agent="tutor").add("user", "Lena is allergic to walnuts")
+    memory.session(user="bob", agent="tutor").add("user", "Lena is allergic to peanuts")
+    question, heard = "What is Lena allergic to?", "Lena is allergic to walnuts"
+
+    mine = memory.session(user="ada")
+    assert [hit.text for hit in mine.recall(question, deadline_ms=None).hits] == [heard]
+    assert heard in str(mine.context(question, deadline_ms=None).messages)
+    coach = memory.session(user="ada", agent="coach")
+    assert coach.recall(question, deadline_ms=None).hits == ()
+    memory.close()
