@@ -49,6 +49,11 @@ class CachedEmbedder:
         """The inner one's method, if it has one."""
         return getattr(self._inner, "update_chances", None)
 
+    @property
+    def confirm_updates(self) -> Any:
+        """Likewise."""
+        return getattr(self._inner, "confirm_updates", None)
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         keys = [self._key(text) for text in texts]
         held = self._held(keys)

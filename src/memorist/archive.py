@@ -24,19 +24,23 @@ from memorist.errors import InvalidError, RecordError
 from memorist.records.archive import (
     ArchiveRecord,
     MessageRecord,
+    NoteRecord,
     RestoreReport,
     RevisionRecord,
+    SummaryRecord,
     VectorsRecord,
+    ViewRecord,
     from_line,
     line_of,
     to_line,
     type_of,
 )
+from memorist.records.documents import Article
 from memorist.records.json_values import has_too_many_values, refuse_constant
 from memorist.records.scope import ROOMS, Scope, shared_scope
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
-from memorist.store.indexing import check_size
+from memorist.store.indexing import check_size, check_text_size
 
 FORMAT, VERSION = "memorist", 1
 LEVEL = 4  # of compression: the next ones take much longer for little
@@ -265,7 +269,7 @@ def restore(
     """Store what an archive holds and the store does not, after a look at all of it.
 
     With `only_one`, an archive of several users is refused. With `embedder`, vectors of others are
-    left out. `own`: see `store.archive.restore`; and messages may be longer than is set.
+    left out. `own`: see `store.archive.restore`; and texts may be longer than is allowed.
     """
     users, places = list[Scope](), list[str]()
     found = defaultdict[Outcome, Counter[str]](Counter)
@@ -296,13 +300,18 @@ def restore(
 
 
 def _refuse_long(batch: Iterable[Located], most: int) -> None:
-    """Raise where a message is longer than the store takes by any other way."""
+    """Raise where a text is longer than the store takes by any other way."""
     for it in batch:
-        if isinstance(it.record, MessageRecord | RevisionRecord):
-            try:
-                check_size(it.record.message.text, most)
-            except InvalidError as error:
-                raise RecordError(f"line {it.number:,} of the archive: {error}") from None
+        try:
+            match it.record:
+                case MessageRecord(message=said) | RevisionRecord(message=said):
+                    check_size(said.text, most)
+                case NoteRecord(text=text) | SummaryRecord(text=text):
+                    check_text_size(text, type_of(it.record))
+                case ViewRecord(record=Article(text=text)):
+                    check_text_size(text, "article")
+        except InvalidError as error:
+            raise RecordError(f"line {it.number:,} of the archive: {error}") from None
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from memorist.arguments import NamesArguments
 from memorist.context.window import Context, Window
-from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
+from memorist.errors import ConflictError, InvalidError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
 from memorist.records.log import Session, TextPart
@@ -25,7 +26,7 @@ FLUSH_REST = 10.0  # a flush that took t seconds is followed by at least 10 t wi
 POLL_SECONDS = 0.05
 
 
-class Chat:
+class Chat(NamesArguments):
     """A session of one user with one agent; what `Memory.session` returns."""
 
     def __init__(self, memory: Memory, session: Session) -> None:
@@ -55,7 +56,10 @@ class Chat:
         created_at: datetime | None = None,
         unfinished: bool = False,
     ) -> str:
-        """Store one message durably and return its id; see `Message`. Calls may be dicts."""
+        """Store what `role` said, durably, and return its id; see `Message`. Calls may be dicts.
+
+        `role` is user, assistant, system or tool.
+        """
         message = Message(
             role,
             content,
@@ -84,6 +88,9 @@ class Chat:
         flush_chars: int = 2_000,
     ) -> Stream:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
+        _check_seconds("flush_s", flush_s)
+        if not isinstance(flush_chars, int):
+            raise InvalidError("flush_chars must be a whole number")
         clock = self._memory.clock
         message = Message(role, "", name=name, created_at=clock(), unfinished=True)
         self.remember(message)
@@ -92,6 +99,7 @@ class Chat:
 
     def follow(self, message_id: str, timeout_s: float = 30.0) -> Iterator[str]:
         """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
+        _check_seconds("timeout_s", timeout_s)
         read = partial(self._memory.messages.text_from, self.session.scope, message_id)
         return follow(read, timeout_s)
 
@@ -115,7 +123,10 @@ class Chat:
         before: datetime | None = None,
         as_of: datetime | None = None,
     ) -> Recall:
-        """Search this user's memory with this agent, over all their sessions."""
+        """`Memory.recall` for this user with this agent, over all their sessions.
+
+        Where the session has no agent, only what has none is found.
+        """
         scope = self.session.scope
         return self._memory.recall(
             question,
@@ -164,7 +175,7 @@ class Chat:
         return self._memory.compress(user=user, session=self.session.id, window=window)
 
 
-class Stream:
+class Stream(NamesArguments):
     """A message stored while it is being written; what `Chat.stream` returns.
 
         with chat.stream("assistant") as reply:
@@ -242,6 +253,11 @@ class Stream:
             self.flush()
         except MemoristError as lost:  # the error that ended the block is the one to raise
             error.add_note(f"the end of the stream could not be stored: {lost}")
+
+
+def _check_seconds(name: str, seconds: object) -> None:
+    if not isinstance(seconds, int | float) or not seconds >= 0:
+        raise InvalidError(f"{name} must be a number of seconds, and not negative")
 
 
 def follow(read: Callable[..., TextPart | None], timeout_s: float) -> Iterator[str]:

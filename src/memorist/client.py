@@ -558,6 +558,11 @@ class Client(Memory):
         summarizer = RemoteSummarizer(self, window)
         return super().builder(kind, scope, window, summarizer=lambda: summarizer, **options)
 
+    def own_user(self) -> str | None:
+        """The user whose key or server this is; None with an admin's key, which is for all."""
+        user: str | None = api_of(self).call("me", {})["user"]
+        return user
+
     def warm_up(self) -> None:
         """Connect now; the server has loaded what it needs when it started."""
         api_of(self).call("health", {})

@@ -79,6 +79,8 @@ def _read(name: str, environment: Mapping[str, str]) -> Any:
     text = environment.get(variable)
     if not text:
         return row.default
+    if any("\ud800" <= character <= "\udfff" for character in text):  # bytes that are no UTF-8
+        raise ConfigError(f"{variable} is not text in UTF-8")
     if text not in row.metadata.get("choices", (text,)):
         raise ConfigError(f"{variable} is one of {', '.join(row.metadata['choices'])}")
     if "range" not in row.metadata:

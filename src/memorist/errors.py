@@ -166,6 +166,15 @@ def needs_extra(extra: str, distribution: str = "memorist") -> Generator[None, N
 
 
 @contextmanager
+def naming_setting(name: str) -> Generator[None, None, None]:
+    """Say which setting an error in the block is about."""
+    try:
+        yield
+    except MemoristError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+@contextmanager
 def naming_item(place: int, count: int) -> Generator[None, None, None]:
     """Say which of several items an error in the block is about."""
     try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memorist.arguments import NamesArguments
 from memorist.context.documents.markdown import chunks
 from memorist.context.documents.reading import find_files, read_document
 from memorist.documents import DocumentMemory
@@ -51,7 +52,7 @@ class Ingested:
     notes: dict[str, str] = field(default_factory=dict)
 
 
-class Library:
+class Library(NamesArguments):
     """A collection of articles: read from files, searched by words and meaning, and quoted.
 
         library = Library(memory, "handbook")

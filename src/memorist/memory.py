@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from memorist import documents, namespaces
+from memorist.arguments import NamesArguments
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.window import Context, Window
@@ -25,7 +26,7 @@ from memorist.records.log import Batch, Remembered, Session, SessionSummary, Sou
 from memorist.records.message import UNSET, Message, MessageLike, given, to_messages
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
-from memorist.records.values import MadeAt, check_key, check_text, new_id, now
+from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
     deadline_of,
@@ -50,7 +51,7 @@ _NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}
 _scope = lru_cache(maxsize=1_024)(named_scope)  # making one takes a hash of its user
 
 
-class Memory:
+class Memory(NamesArguments):
     """The memory of an agent.
 
         with Memory() as memory:
@@ -79,7 +80,7 @@ class Memory:
         wake_worker: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings = settings or Settings.from_environment()
-        tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
+        tenant = check_tenant(settings.tenant if tenant is None else tenant)
         most = settings.max_message_bytes
         if store is None:
             store = open_store(settings.url, settings.durability, most, clock)
@@ -136,7 +137,7 @@ class Memory:
     def tenant(self, name: str) -> Memory:
         """The same memory for the users of another tenant; closing either closes both."""
         other = copy(self)
-        other._bind(self._runtime, check_tenant(str(name)))
+        other._bind(self._runtime, check_tenant(name))
         return other
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
@@ -162,6 +163,7 @@ class Memory:
         this user and agent, and is ignored otherwise. `adopt` makes what LangChain has stored
         in PostgreSQL under this `id` the user's; set it only where you know that it is theirs.
         """
+        check_flags(new=new, adopt=adopt)
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
         if adopt and id is None:
@@ -184,7 +186,11 @@ class Memory:
         after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
     ) -> list[Session]:
-        """Every conversation of the user, oldest first; or the one named, if it is theirs."""
+        """Every conversation of the user, oldest first; or the one named, if it is theirs.
+
+        With `newest_first`, the one that was last active leads, and `after` is the
+        `last_active_at` and the id of the last one before; else its `created_at` and its id.
+        """
         scope = self.scope(user=user, agent=agent, session=session)
         return self.store.sessions(scope, limit=limit, after=after, newest_first=newest_first)
 
@@ -225,6 +231,7 @@ class Memory:
     ) -> Remembered:
         """Store messages durably, in order; they can be recalled as soon as this returns.
 
+        A message is a `Message`, a dict with `role` and `content`, or the text that the user said.
         Without a session they go to the user's active one with this agent, or to a new one.
         """
         batch = self._batch(messages, user=user, agent=agent, session=session)
@@ -291,15 +298,15 @@ class Memory:
         before: datetime | None = None,
         as_of: datetime | None = None,
     ) -> Recall:
-        """What is remembered that bears on the question, best first, each with its reason.
+        """Find what bears on the question, best first, each hit with its reason (`hit.why`).
 
-        A hit's score is the probability that it does; hits below `min_score` are left out.
-        A channel that is not done by the deadline is named in the result, which holds what
-        the others found; with None, all are waited for. The rest of the parameters are filters:
-        see `Filters`.
+        All that the user has is searched, or what an `agent` or a `session` sees of it. A hit's
+        `score` is the probability that it bears on the question; what is below `min_score` is
+        left out. What was not searched within `deadline_ms` (50) is named in `late`; None waits
+        for all. `kind` is message, memory, fact, note, article or entry; for more see `Filters`.
         """
         scope = self.scope(user=user, agent=agent, session=session)
-        filters = Filters.of(
+        only = Filters.of(
             kind=kind,
             category=category,
             role=role,
@@ -309,12 +316,7 @@ class Memory:
             as_of=as_of,
         )
         return self.search(
-            scope,
-            question,
-            limit=limit,
-            min_score=min_score,
-            deadline_ms=deadline_ms,
-            filters=filters,
+            scope, question, limit=limit, min_score=min_score, deadline_ms=deadline_ms, filters=only
         )
 
     def search(
@@ -327,18 +329,20 @@ class Memory:
         deadline_ms: float | None = UNSET,
         filters: Filters = NO_FILTERS,
     ) -> Recall:
-        """`recall` for callers that have a scope and filters in hand."""
-        return self._runtime.search(
-            Query(
-                scope=scope,
-                question=question,
-                now=self._runtime.clock(),
-                limit=limit_of(limit),
-                deadline_ms=deadline_of(deadline_ms, self.settings),
-                filters=filters,
-                min_score=min_score,
-            )
+        """`recall` for callers that have a scope and filters in hand.
+
+        A session without an agent has `agent=""`: from there all of the user is searched.
+        """
+        query = Query(
+            scope=replace(scope, agent=scope.agent or None),
+            question=question,
+            now=self._runtime.clock(),
+            limit=limit_of(limit),
+            deadline_ms=deadline_of(deadline_ms, self.settings),
+            filters=filters,
+            min_score=min_score,
         )
+        return self._runtime.search(query)
 
     def context(
         self,
@@ -357,16 +361,18 @@ class Memory:
     ) -> Context:
         """Messages ready for a model, filled to `max_tokens`, and the receipt for them.
 
-        They hold the system prompt, the notes, the summary and the newest turns of the session,
-        what is recalled for the question, and the question. `window` says how tokens are counted
-        and shared out; `library` is where articles are quoted from. What cannot be read is left
-        out, and the receipt says so.
+        They hold the system prompt, the notes, the summary and the newest turns of the `session`
+        (none without one), what is recalled for the question, and the question. `tools` are only
+        counted. `window` says how tokens are counted and shared out; `library` is where articles
+        are quoted from. What cannot be read is left out, and the receipt says so.
         """
         from memorist.context.builder import ContextBuilder
 
         if not isinstance(question, str | Message):
             raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
-        check_text(system or "", "system", InvalidError)
+        check_text("" if system is None else system, "system", InvalidError)
+        if library is not None and not hasattr(library, "quotes"):
+            raise InvalidError(f"library must be a Library, got {type(library).__name__}")
         window = window_of(window, self.settings)
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)
@@ -460,6 +466,7 @@ class Memory:
         in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
         A `dry_run` removes nothing and counts what would go.
         """
+        check_flags(everything=everything, scrub=scrub, dry_run=dry_run)
         where = given(agent=agent, session=session)
         what = given(message=message, memory=memory, source=source)
         if everything == bool(where or what):

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from memorist.arguments import NamesArguments
 from memorist.errors import InvalidError, NotFoundError
 from memorist.records.log import Batch, Job, LogEntry, Remembered, Source, least_trusted
 from memorist.records.memories import (
@@ -32,6 +33,8 @@ from memorist.records.message import UNSET, Message, given
 from memorist.records.scope import Scope, named_scope
 from memorist.records.values import (
     MAX_SHORT_BYTES,
+    MadeAt,
+    check_flags,
     check_key,
     check_keys,
     check_moment,
@@ -50,7 +53,7 @@ T = TypeVar("T")
 List = list  # the methods named `list` hide the builtin inside their classes
 
 
-class MemoryPart:
+class MemoryPart(NamesArguments):
     """A part of a memory's interface: its runtime, and the scopes of its tenant."""
 
     def __init__(self, runtime: Runtime, tenant: str) -> None:
@@ -98,7 +101,8 @@ def stored(method: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[M
 
     @wraps(method)
     def run(part: MemoryPart, /, *args: P.args, **named: P.kwargs) -> T:
-        result: T = getattr(part._store, name)(*args, **named)
+        of = (named.pop("scope"),) if "scope" in named else ()
+        result: T = getattr(part._store, name)(*of, *args, **named)
         return result
 
     return run
@@ -127,7 +131,13 @@ class Messages(MemoryPart):
         return self._store.following(scope, after=after, limit=limit, max_bytes=max_bytes)
 
     def revise(self, scope: Scope, message: Message) -> None:
-        """Replace what a message says; what it said before stays among its revisions."""
+        """Replace what a message says; what it said before stays among its revisions.
+
+        It was said when it was stored to be, unless the message says otherwise.
+        """
+        if isinstance(message.created_at, MadeAt):
+            for entry in self._store.find(scope, [message.message_id]):
+                message = message.changed(created_at=entry.message.created_at)
         self._store.revise(scope, message)
         self._runtime.wake()
 
@@ -167,9 +177,7 @@ class Facts(MemoryPart):
         messages it comes from. It is `said_at` this moment unless another is given; one that has an
         `id` in another program keeps it, and adding it again changes nothing.
         """
-        for name, flag in (("single", single), ("ends", ends), ("corrects", corrects)):
-            if not isinstance(flag or False, bool):
-                raise InvalidError(f"{name} must be true or false")
+        check_flags(single=False if single is None else single, ends=ends, corrects=corrects)
         for name, text in (("subject", subject), ("predicate", predicate), ("object", object)):
             check_key(text, name, max_bytes=MAX_SHORT_BYTES)
         claim = Claim(
@@ -339,11 +347,9 @@ class Facts(MemoryPart):
         limit: int = 150,
     ) -> Neighbourhood:
         """The facts that name someone or something now, at a moment or `always`, newest first."""
-        scope = self._scope(user, agent)
+        scope, most = self._scope(user, agent), limit + 1
         valid, known = (None, None) if always else (as_of or self._runtime.clock(), as_of)
-        facts = self._store.neighbourhood(
-            scope, name, valid_at=valid, known_at=known, limit=limit + 1
-        )
+        facts = self._store.neighbourhood(scope, name, valid_at=valid, known_at=known, limit=most)
         if not facts and not self._store.neighbourhood(scope, name, limit=1):
             raise NotFoundError("no fact of this user names this")
         shown = tuple(self._with_shown_names(scope, facts[:limit]))

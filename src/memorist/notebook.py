@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from memorist.arguments import NamesArguments
 from memorist.context.documents.markdown import Section, find_section, is_closed, sections
 from memorist.documents import DocumentMemory
 from memorist.errors import ConflictError, InvalidError, NotFoundError
@@ -33,7 +34,7 @@ OPERATIONS = {
 }
 
 
-class Notebook:
+class Notebook(NamesArguments):
     """The notes of a user and agent: one Markdown text, every version of it kept.
 
         notes = Notebook(memory, user="ada", agent="tutor")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
-from memorist.errors import ConfigError, InvalidError, MemoristError, needs_extra
+from memorist.errors import ConfigError, InvalidError, MemoristError, naming_setting, needs_extra
 from memorist.language.text import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
@@ -214,8 +214,8 @@ def open_store(
     path = url.removeprefix("sqlite:///")
     if not path or re.match(r"\w[\w+.-]*://|(?:host|dbname|user|password|service) ?=", path):
         raise ConfigError(
-            "the store is a path, :memory:, sqlite:///path or postgresql://…; for the http:// "
-            "address of a server use memorist.connect(url)"
+            "the store (MEMORIST_URL, --db) is a path, :memory:, sqlite:///path or "
+            "postgresql://…; for the http:// address of a server use memorist.connect(url)"
         )
     return SqliteStore(
         path,
@@ -231,7 +231,8 @@ def open_extraction(settings: Settings) -> Extraction:
         return DEFAULT_EXTRACTION
     from memorist.providers.opening import open_model
 
-    return Extraction(model=open_model(settings.model, settings.model_url, settings.model_key))
+    with naming_setting("MEMORIST_MODEL"):
+        return Extraction(model=open_model(settings.model, settings.model_url, settings.model_key))
 
 
 def open_embedder(name: str) -> Embedder | None:
@@ -246,7 +247,8 @@ def open_embedder(name: str) -> Embedder | None:
 def limit_of(limit: object) -> int:
     """How many hits are wanted, one at least."""
     if not isinstance(limit, int) or limit < 1:
-        raise InvalidError(f"limit must be a whole number, and at least 1, got {limit!r}")
+        got = limit if isinstance(limit, int | float) else type(limit).__name__
+        raise InvalidError(f"limit must be a whole number, and at least 1, got {got}")
     return limit
 
 

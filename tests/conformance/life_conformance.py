@@ -389,6 +389,40 @@ class SourceConformance:
         places = {entry.seq for entry in store.history(scope) if entry.message == she}
         assert {job.first_seq for job in store.jobs(scope) if job.kind == "derive"} == places
 
+    def test_a_person_whom_a_message_names_no_longer_goes_from_later_memories(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        named, she = Message("user", "My sister Anna is here."), Message("user", "She is in Rome.")
+        seqs = store.append(scope, [named, she]).seqs
+        store.apply(scope, [Add(_item(scope, "My sister Anna is in Rome.", she.message_id))])
+        claimed = [it for it in store.claim(limit=99) if it.scope.owner == scope.owner]
+        read = [it for it in claimed if it.scope.session == scope.session]
+        store.revise(scope, named.changed(content="My sister Anna is here today."))
+        assert len(_current(store, scope)) == 1
+        store.revise(scope, named.changed(content="My sister Maria is here."))
+        assert _current(store, scope) == []
+        assert {job.first_seq for job in store.jobs(scope)} == {*seqs}
+        with pytest.raises(LeaseLostError):  # the worker has read the old name
+            store.apply(scope, [], done=read)
+
+    def test_a_revision_leaves_alone_who_works_on_what_was_said_much_later(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        said = [Message("user", f"It rained for {number} days.") for number in range(1, 26)]
+        for message in said:
+            store.append(scope, [message])
+        jobs = [it for it in store.claim(limit=999) if it.scope.owner == scope.owner]
+        store.revise(scope, said[0].changed(content="It rained for a day."))
+        lost = list[int]()
+        for place, job in enumerate(sorted(jobs, key=lambda it: it.first_seq)):
+            try:
+                store.apply(scope, [], done=job)
+            except LeaseLostError:
+                lost.append(place)
+        assert lost == list(range(21))
+
     def test_a_promoted_reinforced_memory_goes_with_its_source_too(self, store: Store) -> None:
         scope = fresh_scope()
         web = Message("user", "planted", new_id())

@@ -26,7 +26,7 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import Tally, now
 from memorist.store.base import Store
-from tests.conformance.page_conformance import paged, walk
+from tests.conformance.page_conformance import MARCH, paged, walk
 from tests.conformance.worlds import ODD_TEXTS, fresh_scope
 
 LONG = "x" * 300  # longer than what an index holds
@@ -380,19 +380,19 @@ class ListConformance:
         assert talk.last_active_at == said[-1].created_at
         assert in_parts.title == "in parts"
         assert (silent.title, silent.messages) == ("", Tally(1))
-        assert (empty.title, empty.messages, empty.last_active_at) == ("", Tally(0), None)
+        assert (empty.title, empty.messages) == ("", Tally(0))
+        assert empty.last_active_at == empty.created_at
         assert store.agents(whole) == ["a", "b"]
         assert [it.id for it in store.session_summaries(whole.within(agent="a"))] == [
             "parts",
             "silent",
         ]
-        for newest_first in (False, True):
-            read = partial(store.session_summaries, whole, newest_first=newest_first)
-            pages = walk(paged(read), lambda it: (it.created_at, it.id), 2)
-            assert pages == read()
-            assert [(it.scope, it.created_at) for it in pages] == [
-                (it.scope, it.created_at) for it in store.sessions(whole, newest_first=newest_first)
-            ]
+        read = partial(store.session_summaries, whole)
+        pages = walk(paged(read), lambda it: (it.created_at, it.id), 2)
+        assert pages == read()
+        assert [(it.scope, it.created_at) for it in pages] == [
+            (it.scope, it.created_at) for it in store.sessions(whole)
+        ]
         store.rename_session(whole.within(session="talk"), "Home")
         [talk] = store.session_summaries(whole.within(session="talk"))
         assert talk.title == "Home"
@@ -403,6 +403,29 @@ class ListConformance:
             with pytest.raises(NotFoundError):
                 store.rename_session(scope, "x")
         assert store.agents(fresh_scope()) == []
+
+    def test_the_session_that_was_last_active_leads_where_the_newest_do(self, store: Store) -> None:
+        whole = fresh_scope().whole_user()
+        for day, session in [(1, "a"), (5, "imported"), (2, "b"), (1, "c"), (3, "a"), (2, "c")]:
+            said = Message("user", "hi", created_at=MARCH + timedelta(days=day))
+            store.append(whole.within(session=session, agent=session[0]), [said])
+        store.open_session(whole.within(session="empty"))
+        expected = ["empty", "imported", "a", "c", "b"]  # equals by their ids
+        listings: tuple[Any, ...] = (store.sessions, store.session_summaries)
+        for listed in listings:
+            newest = partial(listed, whole, newest_first=True)
+            assert [it.id for it in newest()] == expected
+            assert [it.created_at for it in listed(whole)] == sorted(
+                it.created_at for it in newest()
+            )
+            for size in (1, 2, 9):
+                pages = walk(paged(newest), lambda it: (it.last_active_at, it.id), size)
+                assert pages == newest()
+            assert [it.id for it in listed(whole.within(agent="a"), newest_first=True)] == ["a"]
+            assert [it.id for it in listed(whole.within(session="c"), newest_first=True)] == ["c"]
+        assert store.sessions(whole)[0].last_active_at == MARCH + timedelta(days=3)
+        store.forget(whole.within(session="imported"))
+        assert newest()[1].id == "a"
 
     def test_a_long_session_is_counted_up_to_a_thousand(self, store: Store) -> None:
         scope = fresh_scope()

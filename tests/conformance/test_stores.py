@@ -52,7 +52,7 @@ class TestPlainPostgres(StoreConformance):
     @classmethod
     def store(cls, plain_server: Server) -> Iterator[Store]:
         with PostgresStore(plain_server.create_database("conformance")) as store:
-            assert store.check()["vectors"] == "exact: pgvector is not installed"
+            assert store.check()["vectors"].startswith("exact: pgvector is not installed")
             yield store
 
 

@@ -58,6 +58,13 @@ def metric(server: ServerProcess, name: str) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 
+def test_a_worker_that_cannot_work_says_why_in_a_line(tmp_path: Path) -> None:
+    server = ServerProcess(str(tmp_path / "memory.db"), model="nobodys", log_level="error")
+    assert server.ended() == 1
+    assert "MEMORIST_MODEL: a model is" in server.said()
+    assert "Traceback" not in server.said()
+
+
 @pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["one", "several"])
 def test_a_worker_that_is_killed_is_started_again_and_ends_with_its_server(
     tmp_path: Path, options: tuple[str, ...]
@@ -84,6 +91,14 @@ def test_a_worker_that_is_killed_is_started_again_and_ends_with_its_server(
         server.signal(signal.SIGKILL)
     server.ended()  # the worker, too: nobody holds its output any more
     assert "Traceback" not in server.said()
+
+
+def test_a_service_manager_that_ends_the_whole_group_reads_no_warning(tmp_path: Path) -> None:
+    server = ServerProcess(str(tmp_path / "memory.db"), *PLAIN, embedder="none").until_up()
+    until(lambda: workers_of(server))
+    server.signal(signal.SIGTERM, group=True)
+    server.ended()
+    assert "the worker ended" not in server.said()
 
 
 def test_uses_are_noted_and_an_event_tells_what_the_worker_did(tmp_path: Path) -> None:

@@ -383,3 +383,14 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingExtraError")
     assert 'pip install "memorist[langgraph]"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "asked", [{"query": 5}, {"query": ["tea"]}, {"filter": 5}, {"filter": ["a"]}]
+)
+def test_a_search_of_a_wrong_type_is_named(asked: dict[str, Any]) -> None:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
+        with pytest.raises(InvalidError, match=rf"{next(iter(asked))} must be a"):
+            MemoristStore(memory).search(("a",), **asked)
+        with pytest.raises(InvalidError, match=r"^memory must be Memory, got int$"):
+            MemoristStore(5)  # type: ignore[arg-type]

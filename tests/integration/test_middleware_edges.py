@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from memorist import Memory
+from memorist import InvalidError, Memory
+from memorist.agents.langchain import MemoristChatMessageHistory
+from memorist.agents.langgraph import MemoristStore
 from memorist.agents.middleware import MemoristMiddleware
 from memorist.testing.scripted import ScriptedChatModel
 
@@ -49,6 +51,19 @@ def test_a_name_that_is_none_leaves_the_agent_answering(
     result = agent.invoke({"messages": "Hello"}, {"configurable": named})
     assert result["messages"][-1].text == "Hm."
     assert result["memorist"]["failed"]["store"].startswith("ScopeError: user ")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda memory: MemoristMiddleware(memory, user="ada"),
+        lambda memory: MemoristChatMessageHistory(memory, "s", user="ada"),
+        MemoristStore,
+    ],
+)
+def test_what_is_no_memory_is_refused_by_its_type(made: Callable[[Any], object]) -> None:
+    with pytest.raises(InvalidError, match="memory must be a Memory, got str"):
+        made("agent.db")
 
 
 def test_a_caller_who_keeps_no_tools_has_the_conversation_stored_once(memory: Memory) -> None:

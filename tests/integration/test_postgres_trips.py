@@ -10,8 +10,9 @@ import pytest
 
 from memorist import Memory, Message, Scope
 from memorist.errors import ConflictError, StoreError
+from memorist.records.log import Batch
+from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.engine import Db, LateError
-from memorist.store.postgres.connection import SentStatement
 from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
 from tests.support.models import WordEmbedder
@@ -25,9 +26,9 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The statements of each round trip."""
     send, sent = PostgresDb._send, list[list[str]]()
 
-    def note(db: PostgresDb, last: SentStatement) -> SentStatement:
-        sent.append([it.sql for it in (*db._waiting, last)])
-        return send(db, last)
+    def note(db: PostgresDb) -> None:
+        sent.append([it.sql for it in (*db._opening, *db._waiting)])
+        send(db)
 
     monkeypatch.setattr(PostgresDb, "_send", note)
     return sent
@@ -52,6 +53,47 @@ def test_an_append_takes_one_round_trip(store: PostgresStore, trips: list[list[s
     seqs = appended.seqs
     assert jobs == [(seqs[0], seqs[99]), (seqs[100], seqs[199]), (seqs[200], seqs[249])]
     assert store.speakers(SCOPE) == ["Caroline"]
+
+
+def test_an_append_to_the_active_session_looks_for_it_first(
+    store: PostgresStore, trips: list[list[str]]
+) -> None:
+    store.open_session(SCOPE)
+    trips.clear()
+    assert store.append(SCOPE.whole_user(), [Message("user", "I like jam")]).session_id == "s"
+    assert len(trips) == 2
+
+
+def test_messages_of_many_users_take_few_round_trips(
+    store: PostgresStore, trips: list[list[str]]
+) -> None:
+    def say(text: str) -> list[int]:
+        batches = [
+            Batch(Scope(user=f"u{number}", session="s"), [Message("user", text)])
+            for number in range(5)
+        ]
+        return [one.added for one in store.append_each(batches)]
+
+    assert say("I moved to Rome") == [1] * 5
+    assert len(trips) == 3  # to look for the sessions, to make them, and to write
+    trips.clear()
+    assert say("I moved to Bonn") == [1] * 5
+    assert len(trips) == 2
+
+
+def test_messages_of_a_batch_have_the_words_that_each_has_alone(
+    store: PostgresStore, postgres_with_tables: str
+) -> None:
+    texts = ["", "I moved to Rome", f"{'I like Rome. ' * 200}The end", "", "And Bonn"]
+    first = store.append(SCOPE, [Message("user", text) for text in texts]).seqs[0]
+    for text in texts:
+        store.append(SCOPE, [Message("user", text)])
+    with psycopg.connect(postgres_with_tables) as connection:
+        read = "SELECT words FROM passage_words WHERE id >= %s ORDER BY id"
+        words = connection.execute(read, [first * PASSAGES_PER_MESSAGE]).fetchall()
+    batch, alone = words[: len(words) // 2], words[len(words) // 2 :]
+    assert batch == alone
+    assert len(batch) > len(texts)  # the long one has several passages
 
 
 def test_what_the_commit_refuses_is_an_error_of_the_store_and_not_stored(
@@ -81,6 +123,16 @@ def test_what_is_stored_already_is_seen_by_the_commit(store: PostgresStore) -> N
         store.append(SCOPE, [Message("user", "other words", message_id="m0")])
     for number in range(12):  # as often as it takes for a statement to be prepared
         store.append(SCOPE, [again, Message("user", f"one more {number}")])
+
+
+def test_a_look_at_a_queue_without_work_is_one_round_trip_and_writes_nothing(
+    store: PostgresStore, trips: list[list[str]]
+) -> None:
+    assert len(store.claim(limit=9)) == 1
+    trips.clear()
+    assert store.claim(limit=9) == []
+    assert len(trips) == 1
+    assert "memorist_writes" not in "".join(trips[0])
 
 
 def test_a_recall_takes_few_round_trips(postgres_with_tables: str, trips: list[list[str]]) -> None:
@@ -132,7 +184,18 @@ def test_of_foreseen_words_those_that_were_not_are_asked_for(
     assert sorted(map(len, expected)) == [2, 2, 3]
     for stems, more in ((asked, 0), (["move", "paris"], 1)):
         assert store._engine.read(owner, partial(foreseen, stems=stems)) == expected
-        assert len(trips) == more + 1  # with the commit
+        assert len(trips) == more
+
+
+def test_a_read_takes_one_round_trip(store: PostgresStore, trips: list[list[str]]) -> None:
+    assert len(store.history(SCOPE, last=5)) == 1
+    assert len(trips) == 1  # what is sent at once is one transaction
+    trips.clear()
+    assert len(store.history(SCOPE, last=5, max_bytes=9)) == 1  # by a cursor, in a transaction
+    assert [trip[0] for trip in trips] == ["BEGIN", "COMMIT"]
+    trips.clear()
+    assert store.events(SCOPE).place.endswith(".0")
+    assert len(trips) == 1
 
 
 def test_a_late_read_is_stopped_and_the_next_one_works(

@@ -138,7 +138,7 @@ def test_what_fails_stands_where_the_answer_would_be_and_is_asked_again(
         expect(failed).to_contain_text("model")
         model.mode = "ok"
         failed.get_by_role("button", name="Ask again").press("Enter")
-        expect(turn(page, "Agent", "In the cellar.")).to_be_visible()
+        expect(turn(page, "the agent", "In the cellar.")).to_be_visible()
         expect(turn(page, "You", "Where is my bike?")).to_have_count(1)
 
         model.mode = "500"
@@ -146,8 +146,8 @@ def test_what_fails_stands_where_the_answer_would_be_and_is_asked_again(
         expect(failed).to_be_visible()
         page.reload()  # the question is stored, and waits
         model.mode = "ok"
-        turn(page, "Agent", "Not answered.").get_by_role("button").click()
-        expect(turn(page, "Agent", "Red.")).to_be_visible()
+        turn(page, "the agent", "Not answered.").get_by_role("button").click()
+        expect(turn(page, "the agent", "Red.")).to_be_visible()
         expect(turn(page, "You", "Which colour?")).to_have_count(1)
         said = [message.text for message in memory.history(user="ada")]
         assert said == ["Where is my bike?", "In the cellar.", "Which colour?", "Red."]
@@ -241,3 +241,37 @@ def test_looking_at_conversations_begins_none(tmp_path: Path, open_page: Open) -
 
         expect(page.get_by_role("log")).to_contain_text("Day 2")
         assert [it.id for it in memory.sessions(user="ada")] == ["day-1", "day-2"]
+
+
+def test_what_is_said_in_a_conversation_that_is_gone_is_shown_where_it_went(
+    tmp_path: Path, open_page: Open
+) -> None:
+    with Memory(tmp_path / "memory.db", embedder=None) as memory, local_server(memory) as served:
+        memory.remember("I like tea.", user="ada", session="tea")
+        page = open_page(served.url, "chat?session=tea")
+        expect(turn(page, "You", "I like tea.")).to_be_visible()
+        memory.forget(user="ada", session="tea")
+        say(page, "And coffee.")
+        expect(turn(page, "You", "And coffee.")).to_be_visible()
+        expect(turn(page, "You", "I like tea.")).to_have_count(0)
+        [session] = memory.sessions(user="ada")
+        expect(page).to_have_url(re.compile(f"session={session.id}"))
+        assert kept(page, "") == session.id
+
+
+def test_what_could_not_be_sent_stays_in_sight_where_no_message_could_be_read(
+    tmp_path: Path, open_page: Open
+) -> None:
+    def cut(page: Page) -> None:
+        page.route(re.compile("/api/(messages|chat)"), lambda route: route.abort())
+
+    with Memory(tmp_path / "memory.db", embedder=None) as memory, local_server(memory) as served:
+        page = open_page(served.url, "chat", before=cut)
+        expect(page.get_by_role("button", name="Try again")).to_be_visible()
+        say(page, "I like tea.")
+        expect(turn(page, "You", "I like tea.")).to_be_visible()
+        page.unroute_all()
+        page.get_by_role("button", name="Ask again").click()
+        page.get_by_role("button", name="Try again").click()
+        expect(turn(page, "You", "I like tea.")).to_have_count(1)
+        assert [it.text for it in memory.history(user="ada")] == ["I like tea."]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+import memorist
+from memorist.recall.fusion import Ranking
 from tests.page.conftest import Open
 from tests.support.http_server import Served
 
@@ -137,3 +141,10 @@ def test_by_keyboard_alone(demo: Served, open_page: Open) -> None:
     page.keyboard.press("k")
     page.keyboard.press("Enter")
     expect(page.get_by_role("complementary", name="Inspector")).to_be_visible()
+
+
+def test_every_signal_of_the_ranking_is_explained() -> None:
+    script = Path(memorist.__file__).with_name("server") / "web" / "signals.js"
+    explained = set(re.findall(r'\["([a-z_]+)", \d, |^    "([a-z_]+)",$', script.read_text(), re.M))
+    shapes = {"half_life_days", "reranker", "short_chars", "synonyms"}  # of other parts
+    assert {part.name for part in fields(Ranking)} - shapes <= {a or b for a, b in explained}

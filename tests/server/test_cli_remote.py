@@ -74,6 +74,14 @@ def test_messages_are_stored_read_recalled_and_forgotten(run: Run) -> None:
     assert "no messages yet" in run("history").stderr
 
 
+def test_whoever_the_key_is_of_need_not_be_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEMORIST_USER")
+    worked(run("remember", "I moved to Berlin in March."))
+
+    assert "I moved to Berlin in March." in worked(run("history"))
+    assert "of another user" in str(run("history", "--user", "somebody").exception)
+
+
 def test_memories_and_facts_are_listed_undone_maintained_and_audited(run: Run) -> None:
     worked(run("remember", "I prefer tea over coffee."))
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from memorist import AsyncMemory, InvalidError, Memory, NotFoundError, connect
+from memorist.operations import make_cursor
 from memorist.records.memories import Entity
 from memorist.records.values import Tally
 from tests.support.http_server import Served
@@ -180,10 +181,14 @@ def test_sessions_with_titles_and_agents(memory: Memory, ada: str) -> None:
     other = memory.session(user=ada, agent="coach", new=True)
     first, second = memory.session_summaries(user=ada)
     assert (first.id, first.title, first.messages) == (chat.id, "Where do I live?", Tally(1))
-    assert (second.id, second.title, second.last_active_at) == (other.id, "", None)
-    assert [it.id for it in memory.session_summaries(user=ada, newest_first=True, limit=1)] == [
-        other.id
-    ]
+    assert (second.id, second.title, second.last_active_at) == (other.id, "", second.created_at)
+    chat.add("user", "Still here?")
+    for listed in (memory.sessions, memory.session_summaries):
+        leading, last = listed(user=ada, newest_first=True)
+        assert (leading.id, last.id) == (chat.id, other.id)
+        assert leading.last_active_at
+        place = leading.last_active_at, leading.id
+        assert listed(user=ada, newest_first=True, after=place) == [last]
     assert memory.session_summaries(user=ada, agent="coach") == [second]
     assert memory.agents(user=ada) == ["coach", "tutor"]
     memory.rename_session(chat.id, " Home ", user=ada)
@@ -280,6 +285,7 @@ def test_pages_over_http_make_up_the_list(served: Served) -> None:
         ("memories", {"newest_first": True}),
         ("memories", {"text": "odd ev", "newest_first": True}),
         ("sessions", {"summary": True, "newest_first": True}),
+        ("sessions", {"newest_first": True}),
         ("entities", {}),
         ("entities", {"text": "s"}),
     ]
@@ -294,4 +300,6 @@ def test_pages_over_http_make_up_the_list(served: Served) -> None:
                 break
         assert len(pages) >= 7
         assert pages == whole["items"], (path, query)
-    assert http.get("/api/entities", params={"cursor": "x"}).status_code == 422
+    forged = make_cursor([MARCH, "\0"])  # which PostgreSQL refuses
+    for path, cursor in (("entities", "x"), ("articles", forged)):
+        assert http.get(f"/api/{path}", params={"cursor": cursor}).status_code == 422

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from memorist.metrics import INSTRUMENTS
 from memorist.operations import OPERATIONS
-from memorist.server.observe import area_of
+from memorist.server.observe import TEXT, JsonLines, TextLines, area_of
 from tests.support.servers import ServerProcess, end_servers
 
 DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana.json"
@@ -47,6 +50,37 @@ def test_a_server_logs_requests_as_json_and_counts_them_by_area(server: ServerPr
     assert 'memorist_http_duration_seconds_count{area="other",result="4xx"} 1' in told
     assert "memorist_http_active 1" in told  # the one that asks
     assert all(f"\n{name} " in told for name in ("memorist_store_size", "memorist_process_memory"))
+
+
+def test_no_log_holds_what_is_said_however_much_is_logged(tmp_path: Path) -> None:
+    options = ("--log-level", "debug", "--access-log")
+    server = ServerProcess(str(tmp_path / "m.db"), *options, embedder="none").until_up()
+    try:
+        call = {"name": "remember", "arguments": {"content": CANARY}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        accept = {"accept": "application/json, text/event-stream"}
+        assert CANARY in _told_again(server, body, accept)
+        assert CANARY not in server.said()
+    finally:
+        end_servers()
+
+
+def _told_again(server: ServerProcess, body: dict[str, Any], headers: dict[str, str]) -> str:
+    """What a recall over MCP answers, after a call that stores."""
+    assert httpx.post(f"{server.url}/mcp", json=body, headers=headers).status_code == 200
+    body["params"] = {"name": "recall", "arguments": {"query": CANARY}}
+    return httpx.post(f"{server.url}/mcp", json=body, headers=headers, timeout=30).text
+
+
+def test_an_exception_is_logged_without_its_text() -> None:
+    try:
+        raise ValueError(CANARY)
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "f", 1, "failed", (), sys.exc_info())
+    for formatter in (JsonLines(), TextLines(TEXT)):
+        line = formatter.format(record)
+        assert "ValueError" in line
+        assert CANARY not in line
 
 
 def test_every_operation_has_an_area_and_every_area_an_operation() -> None:

@@ -115,6 +115,10 @@ def shown_as(source: str) -> list[dict[str, Any]]:
         {"type": "tool_result", "tool_use_id": "1", "content": [image]},
         {"type": "tool_result", "tool_use_id": "1", "content": [[{"type": "x", "y": [image]}]]},
         {"type": "document", "source": {"type": "content", "content": [image]}},
+        {
+            "type": "computer_call_output",
+            "output": {"type": "computer_screenshot", "image_url": source},
+        },
     ]
 
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
-from memorist.cli.main import app
 from tests.support.http_server import Served
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "server.md").read_text("utf-8")
@@ -48,14 +46,6 @@ def test_every_resource_is_named(document: Any) -> None:
     served_ = {path.removeprefix("/api/").strip("/").split("/")[0] for path in document["paths"]}
     assert served_ <= named | {"chat"}
     assert named - {"api", "docs", "mcp"} <= served_
-
-
-def test_every_option_is_named() -> None:
-    shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).output
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    options = set(re.findall(r"(?<![\w-])--[a-z-]+", plain)) - {"--help"}
-    table = PAGE[PAGE.index("| option |") : PAGE.index("## From Python")]
-    assert options == set(re.findall(r"`(--[a-z-]+)`", table))
 
 
 def test_the_reference_lists_every_operation_and_loads_nothing_from_elsewhere(

@@ -314,6 +314,30 @@ def test_the_cure_for_a_missing_driver_is_shown_whole(tmp_path: Path) -> None:
     assert 'pip install "memorist[postgres]"' in failed(done)
 
 
+def as_a_module(folder: Path, *command: str) -> Done:
+    """Run `python -m memorist`, begun in another way."""
+    here = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MEMORIST_EMBEDDER": "none"}
+    environment = clean_environment(folder) | here
+    return subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, check=False, timeout=300
+    )
+
+
+def test_files_are_read_as_utf_8_whatever_the_system_writes(tmp_path: Path) -> None:
+    strict = ("-X", "warn_default_encoding", "-W", "error::EncodingWarning", "-m", "memorist")
+    done = as_a_module(
+        tmp_path, sys.executable, *strict, "remember", "tea", "--create", "--db", "m"
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_closed_standard_input_is_an_empty_one(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m memorist chat --create --db m.db <&-"
+    done = as_a_module(tmp_path, "/bin/sh", "-c", command)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+
+
 def test_finding_nothing_is_no_error(run: Run) -> None:
     for command, told in (
         (["recall", "tea"], b"nothing is remembered here\n"),

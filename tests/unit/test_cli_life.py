@@ -155,6 +155,7 @@ def test_recall_shows_how_likely_each_hit_bears_on_the_question(run: Run, memory
     shown = worked(run("recall", "tea", "--kind=message"))
 
     assert f"{score:.0%}" in shown.splitlines()[1].split()
+    assert f"1. {score:.0%}" in worked(run("recall", "tea", "--kind=message", "--explain"))
     assert "self_reference" not in shown
 
 

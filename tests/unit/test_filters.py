@@ -162,7 +162,7 @@ def test_links_lead_to_facts_and_to_the_words_they_came_from(memory: Memory) -> 
     found = memory.recall("What about Acme Corp, Ada?", user="ada", **whole)
     by_text = {hit.text: hit for hit in found.hits}
     assert by_text["Ada works at Acme Corp"].why.ranks["links"] in (1, 2)
-    assert by_text["they hired me at last!"].why.ranks.keys() == {"links"}
+    assert "links" in by_text["they hired me at last!"].why.ranks
     assert by_text["they hired me at last!"].why.parts["links"] >= 0
     found = memory.recall("How is Ada?", user="ada", **whole)
     assert "links" in {hit.text: hit for hit in found.hits}["Acme Corp lies in Wedding"].why.ranks

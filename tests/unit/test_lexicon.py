@@ -40,6 +40,24 @@ def test_tags_name_technologies_and_topics_once_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("I play the cello in an orchestra.", ()),  # thé, without its accent
+        ("I like to chat with my friends.", ()),  # un chat
+        ("J'ai un chat et je bois du thé.", ("pets", "food")),
+        ("Te quiero mucho.", ()),
+        ("Me gusta el café.", ("food",)),
+        ("Ich habe einen Hund und trinke Tee.", ("pets", "food")),
+        ("Ich bin Engineer, und wir machen ein Meeting.", ("work",)),
+    ],
+)
+def test_a_topic_is_named_by_the_words_of_the_language_of_the_text(
+    text: str, tags: tuple[str, ...]
+) -> None:
+    assert tags_of(text) == tags
+
+
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         ("I live here", "en"),

@@ -36,7 +36,8 @@ def test_no_statement_makes_an_index_of_its_own(empty: apsw.Connection) -> None:
         assert [step for step in plan if "AUTOMATIC" in step] == [], name
 
 
-LISTS = """sessions newest_sessions sessions_of_agent facts_of_memory summaries oldest_summaries
+# Not `newest_sessions`: when each was last active is told by its messages.
+LISTS = """sessions sessions_of_agent facts_of_memory summaries oldest_summaries
 note_versions articles keys users users_of_tenant revisions session_history following
 entries""".split()
 LISTS += [

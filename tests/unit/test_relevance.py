@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice
+from typing import Any
 
 import pytest
 
@@ -161,3 +162,18 @@ def test_an_eighth_of_a_window_is_free_for_the_answer() -> None:
     assert Window(max_tokens=4_000).reserved == 500
     assert Window(max_tokens=100_000).reserved == 1_000
     assert Window(max_tokens=4_000, answer_tokens=0).budget == 4_000
+
+
+def test_a_floor_leaves_out_those_whose_score_is_below_it_and_no_other() -> None:
+    places = islice(cycle(("Berlin", "Munich", "Graz", "Oslo", "Rome")), 60)
+    told = islice(cycle(("I live in {}.", "Where is {}?", "The meeting in {} is on {}.")), 60)
+    with Memory(":memory:", clock=lambda: NOW) as memory:
+        chat(memory, *(text.format(place, place) for text, place in zip(told, places, strict=True)))
+        memory.jobs.catch_up()
+        for question in ("When is the meeting?", "who lives in Rome?"):
+            ask: dict[str, Any] = {"user": "ada", "limit": 99, "deadline_ms": None}
+            every = [hit.score for hit in memory.recall(question, min_score=0.0, **ask).hits]
+            assert len({*every}) > 3
+            for floor in (0.005, 0.05, 0.2, 0.4):
+                hits = memory.recall(question, min_score=floor, **ask).hits
+                assert [hit.score for hit in hits] == [it for it in every if it >= floor]

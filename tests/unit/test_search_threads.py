@@ -99,6 +99,42 @@ def test_names_that_the_other_thread_looks_for_are_waited_for(
     assert asked_for == ["Where did I move?"]
 
 
+@pytest.mark.parametrize(
+    ("question", "embedded"),
+    [
+        ("where did she move?", ["where did she move?"]),
+        ("Where did Caroline move?", ["Where did I move?"]),
+        ("where did caroline move?", ["where did caroline move?", "where did I move?"]),
+    ],
+)
+def test_a_question_without_names_is_embedded_while_names_are_looked_for(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, question: str, embedded: list[str]
+) -> None:
+    asked_for, in_time = list[str](), list[bool]()
+    begun, speakers = threading.Event(), store.speakers
+    if "Caroline" in question:
+        begun.set()
+
+    class Noting(WordEmbedder):
+        def embed_query(self, text: str) -> Vectors:
+            asked_for.append(text)
+            begun.set()
+            return super().embed_query(text)
+
+    def late(scope: Scope) -> list[str]:
+        in_time.append(begun.wait(10))
+        return speakers(scope)
+
+    monkeypatch.setattr(store, "speakers", late)
+    monkeypatch.setattr(store, "saves_trips", True)
+    searcher = Searcher(store=store, embedder=Noting())
+    asked = Query(scope=SCOPE, question=question, now=now(), limit=5, deadline_ms=None)
+    searcher.search(asked)
+    searcher.close()
+    assert in_time == [True]
+    assert asked_for == embedded
+
+
 def test_what_meaning_found_counts_though_looking_it_up_takes_long(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -282,6 +282,76 @@ def test_what_several_messages_say_survives_the_revision_of_one(store: SqliteSto
     assert texts(store) == before
 
 
+def test_words_that_come_back_after_none_bring_their_memory_back(store: SqliteStore) -> None:
+    worker = worker_of(store)
+    [id_] = say(store, "I live in Munich.")
+    finish(worker)
+    before = texts(store)
+    for words in ("Never mind.", "I live in Munich."):
+        store.revise(ADA, Message("user", words, message_id=id_))
+        finish(worker)
+    assert texts(store) == before
+
+
+@pytest.mark.parametrize("other", ["My sister Nora visited me.", "Nobody visited me."])
+def test_whom_a_later_she_means_is_told_by_the_message_as_it_is(
+    store: SqliteStore, other: str
+) -> None:
+    worker = worker_of(store)
+    names, _ = say(store, "My sister Lena visited me.", "She lives in Rome.")
+    finish(worker)
+    before = sorted(texts(store))
+    for words in (other, "My sister Lena visited me."):
+        store.revise(ADA, Message("user", words, message_id=names, created_at=store._clock()))
+        finish(worker)
+        about_her = [text for text in texts(store) if "Rome" in text]
+        assert about_her == [f"{name} lives in Rome." for name in _named(words)]
+    assert sorted(texts(store)) == before
+
+
+def test_a_revision_without_a_date_was_said_when_the_message_was(clock: Clock) -> None:
+    with Memory(":memory:", embedder=None, extraction=None, clock=clock) as memory:
+        memory.remember(Message("user", "I live in Munich.", message_id="m"), user="ada")
+        clock.skip(3_600)
+        scope = memory.scope(user="ada")
+        memory.messages.revise(scope, Message("user", "I live in Berlin.", message_id="m"))
+        [old], [new] = memory.messages.revisions(scope, "m"), memory.history(user="ada")
+        assert (new.created_at, new.text) == (old.created_at, "I live in Berlin.")
+        memory.messages.revise(scope, new.changed(created_at=clock()))
+        assert memory.history(user="ada")[0].created_at == clock()
+
+
+def _named(words: str) -> list[str]:
+    return [words.removesuffix(" visited me.")] if "sister" in words else []
+
+
+# A clock that was far ahead
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "held"),
+    [
+        ("I live in Rome.", "I live in Oslo.", ["user lives in Oslo"]),
+        ("I like tea.", "I no longer like tea.", []),
+        ("I like tea.", "I like tea.", ["user likes tea"]),
+    ],
+)
+def test_what_a_clock_far_ahead_has_dated_loses_to_what_is_said_later(
+    store: SqliteStore, clock: Clock, said: str, now: str, held: list[str]
+) -> None:
+    worker, years = worker_of(store), 14 * 365 * 86_400
+    clock.skip(years)
+    store.append(ADA, [Message("user", said, created_at=clock())])
+    finish(worker)
+    clock.skip(-years)
+    store.append(ADA, [Message("user", now, created_at=clock())])
+    finish(worker)
+    assert texts(store) == [now]
+    for _ in range(2):  # at once, and when that clock would be right
+        assert [fact.text for fact in store.facts(HOME, valid_at=clock())] == held
+        clock.skip(years + 86_400)
+
+
 # Tools
 
 

@@ -14,6 +14,7 @@ from memorist.agents.messages import (
     to_langchain,
     unstored_summary,
 )
+from memorist.arguments import NamesArguments
 from memorist.context.compression.compress import compress, style_of
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
@@ -24,6 +25,7 @@ from memorist.providers.chat_model import ChatModel
 from memorist.records.message import Message, without_orphan_results
 from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
+from memorist.records.values import check_type
 from memorist.runtime import window_of
 
 with errors.needs_extra("langchain"):
@@ -41,7 +43,7 @@ _SCOPE = Scope(user="summary", session="summary")  # of summaries, which are not
 log = logging.getLogger("memorist")
 
 
-class MemoristChatMessageHistory(BaseChatMessageHistory):
+class MemoristChatMessageHistory(NamesArguments, BaseChatMessageHistory):
     """A session as LangChain's chat history: each message is durable, and stored once.
 
         history = MemoristChatMessageHistory(memory, "any session id", user="ada", k=20)
@@ -61,6 +63,7 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         k: int | None = None,
         read_image: Callable[[str], str] | None = None,
     ) -> None:
+        check_type(memory, Memory, "memory")
         if k is not None and (not isinstance(k, int) or k < 0):
             raise errors.InvalidError("k must be a whole number of messages, or None for all")
         if not isinstance(session_id, str):

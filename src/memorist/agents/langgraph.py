@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from memorist.arguments import NamesArguments
 from memorist.errors import InvalidError, RecordError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import (
@@ -21,6 +22,7 @@ from memorist.records.entry import (
 )
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
+from memorist.records.values import check_type
 
 with needs_extra("langgraph"):
     from langgraph.store import base
@@ -30,7 +32,7 @@ WHOLE = "$"  # LangGraph's path for the whole value
 _ITEM_FIELDS = ("namespace", "key", "value", "created_at", "updated_at")
 
 
-class MemoristStore(base.BaseStore):
+class MemoristStore(NamesArguments, base.BaseStore):
     """A LangGraph `BaseStore`: durable, searched by words and meaning, with times to live.
 
         store = MemoristStore(memory)
@@ -55,6 +57,7 @@ class MemoristStore(base.BaseStore):
         ttl: base.TTLConfig | None = None,
         deadline_ms: float | None = DEADLINE_MS,
     ) -> None:
+        check_type(memory, Memory, "memory")
         self._memory, self._fields, self._deadline_ms = memory, tuple(fields), deadline_ms
         self.ttl_config = ttl
         shared = shared_scope(memory.tenant_name, "store", name)

@@ -36,7 +36,7 @@ from memorist.providers.daemon_pool import Task
 from memorist.providers.images import encode_image
 from memorist.records.message import UNSET
 from memorist.records.query import Recall
-from memorist.records.values import new_id, reply_id
+from memorist.records.values import check_type, new_id, reply_id
 from memorist.runtime import deadline_of, window_of
 
 MOST_RECALLS = 256
@@ -143,6 +143,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         patience_s: float = PATIENCE_S,
     ) -> None:
         super().__init__()
+        check_type(memory, Memory, "memory")
         if isinstance(larger_model, str):
             larger_model = init_chat_model(larger_model)
         self.memory = memory

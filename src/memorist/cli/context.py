@@ -64,7 +64,7 @@ def context(
             agent = (Settings.from_environment().agent or None) if agent is None else agent
         else:  # a session is with the agent that it was begun with
             agent = opt.session_of(memory, user, agent, session).scope.agent
-        memory.jobs.catch_up(opt.CATCH_UP_SECONDS)  # what was just stored has no vector yet
+        opt.catch_up(memory, user)
         memory.warm_up()  # so that the times it shows are those of a process that runs on
         made = memory.context(
             question,

@@ -1,6 +1,7 @@
 """The `memorist` command."""
 
 import logging
+import os
 import sys
 import tomllib
 from importlib import import_module
@@ -144,6 +145,8 @@ def options(
 
 def main() -> None:
     """Run the command line; an error of ours is one line, and its exit code is documented."""
+    if sys.stdin is None:  # closed by whoever started this
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - until the end
     # The pool logs each failed attempt; our own error reports the last.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:

@@ -72,7 +72,7 @@ def recall(
     with opt.open_memory(db, user) as (memory, user):
         if session is not None:
             opt.session_of(memory, user, agent, session)
-        memory.jobs.catch_up(opt.CATCH_UP_SECONDS)  # what was just stored has no vector yet
+        opt.catch_up(memory, user)
         result = memory.recall(
             question,
             user=user,
@@ -90,7 +90,7 @@ def recall(
         _explain(result)
     else:
         columns: render.Columns = {
-            "score": lambda hit: f"{hit.score:{'.0%' if hit.score >= 0.1 else '.1%'}}",
+            "score": _percent,
             "when": lambda hit: render.day(hit.created_at),
             "who": _speaker,
             "said": _text_and_why,
@@ -112,7 +112,7 @@ def _explain(result: Recall) -> None:
         place = f"characters {hit.why.start}–{hit.why.stop}"
         said = filter(None, (render.timestamp(hit.created_at), place, hit.over, hit.origin))
         details = f"  {_speaker(hit)}, {', '.join(said)}"
-        score = (f"{rank}. {hit.score:.3f}", "bold")
+        score = (f"{rank}. {_percent(hit)}", "bold")
         console.print(Text.assemble(score, safe_text(details, "dim")))
         console.print(Padding(safe_text(hit.text), (0, 0, 0, 3), expand=False))
         console.print(_parts_table(hit))
@@ -135,6 +135,10 @@ def _parts_table(hit: Hit) -> Table:
             Text(raw_score, style="dim"),
         )
     return table
+
+
+def _percent(hit: Hit) -> str:
+    return f"{hit.score:{'.0%' if hit.score >= 0.1 else '.1%'}}"
 
 
 def _speaker(hit: Hit) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from memorist.cli.render import full_id, remark
-from memorist.client import connect
+from memorist.client import Client
 from memorist.config import Settings, default_path
 from memorist.errors import ConfigError, NotFoundError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
@@ -20,8 +20,9 @@ from memorist.memory import Memory
 from memorist.records.log import Session
 from memorist.runtime import open_embedder, open_store
 
-CATCH_UP_SECONDS = 3.0  # at most, for what was just stored
+CATCH_UP_SECONDS = 5.0  # at most, for what was just stored
 CREATE = "--create"
+ANYBODY = Settings(url="").user  # where no user is named: on a server, whoever the key is of
 DAY = "2026-05-01"  # how a moment is written, as an example; a time may follow
 
 
@@ -56,7 +57,8 @@ def create(
 
 
 User = Annotated[
-    str | None, typer.Option("--user", "-u", help="Whose memory. Default: MEMORIST_USER or `me`.")
+    str | None,
+    typer.Option("--user", "-u", help="Whose memory. Default: MEMORIST_USER, the key's, or `me`."),
 ]
 Agent = Annotated[str | None, typer.Option("--agent", "-a", help="With which agent.")]
 SessionId = Annotated[str | None, typer.Option("--session", "-s", help="In which session.")]
@@ -113,8 +115,11 @@ def open_memory(
     """
     settings = Settings.from_environment()
     url = database_url(database, settings, local_command)
+    memory: Memory
     if is_server(url):
-        memory = connect(url, key=settings.key)
+        memory = Client(url, key=settings.key)
+        if user is None and settings.user == ANYBODY:
+            user = memory.own_user()
     else:
         if worker and extraction is None and not settings.model:
             extraction = DEFAULT_EXTRACTION
@@ -167,6 +172,8 @@ def session_of(memory: Memory, user: str, agent: str | None, id_: str) -> Sessio
 
 def catch_up(memory: Memory, user: str) -> None:
     """Wait a moment for the jobs of what this user just said; say how many are left."""
+    if _waiting(memory, user):
+        memory.warm_up()  # loading the models is not part of the wait
     until = time.monotonic() + CATCH_UP_SECONDS
     while _waiting(memory, user) and memory.jobs.catch_up(0.1) and time.monotonic() < until:
         pass

@@ -92,6 +92,7 @@ class Pronouns:
     kinds: Mapping[str, str]  # "sie" is "she"
     shortened: Sequence[tuple[str, Pattern]]  # verbs, and what is left of them
     places: frozenset[str]  # words before names that are no people's; none where nouns are capital
+    acts: tuple[str, ...]  # endings of what one person does
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,21 +194,24 @@ def language(code: str) -> Language:
         cues=cues,
         rules=rules,
         rule_set=PatternSet(rule.pattern for rule in rules),
-        pronouns=_pronouns(written["pronouns"], parts) if "pronouns" in written else None,
+        pronouns=_pronouns(written["pronouns"], parts, spaced) if "pronouns" in written else None,
     )
 
 
-def _pronouns(written: Mapping[str, Any], parts: Mapping[str, str]) -> Pronouns:
+def _pronouns(written: Mapping[str, Any], parts: Mapping[str, str], spaced: bool) -> Pronouns:
     def pattern(line: str) -> Pattern:
         return _compiled(_filled(line, parts))
 
+    mention = f"(?P<person>{written['mention']})"
+
     return Pronouns(
         begins=pattern(written["begins"]),
-        mention=pattern(rf"(?:^|\W)(?P<person>{written['mention']})(?:\W|$)"),
-        others=pattern(whole_words(written["others"])),
+        mention=pattern(rf"(?:^|\W){mention}(?:\W|$)" if spaced else mention),
+        others=pattern(whole_words(written["others"]) if spaced else written["others"]),
         kinds=written["kinds"],
         shortened=[(verb, pattern(short)) for verb, short in written["shortened"].items()],
         places=frozenset(written["places"].split()),
+        acts=tuple(written["acts"].split()),
     )
 
 
@@ -283,12 +287,19 @@ def category_of(text: str) -> str | None:
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """The technologies and topics that a text names, in order."""
+    """The technologies and topics that a text names, in order.
+
+    Words of the other languages in Latin letters do not count: without accents, the tea of French
+    is "the", and its cat is a "chat".
+    """
     start = plain(text[:_LOOK_AT_CHARS])
-    names, pattern_set = _topics()
+    topics, pattern_set = _topics()
+    others = {*LANGUAGES} - {"en", *_SCRIPTS, *codes_of(start)}
     tags: dict[tuple[int, int], str] = {}  # by their place: a word stands for one topic
     for number, match in pattern_set.search(start):
-        tags.setdefault(match.span(), names[number])
+        code, tag = topics[number]
+        if code not in others:
+            tags.setdefault(match.span(), tag)
     return tuple(dict.fromkeys(tags[place] for place in sorted(tags)))[:_MOST_TAGS]
 
 
@@ -314,16 +325,16 @@ def _keywords() -> PatternSet:
 
 
 @cache
-def _topics() -> tuple[list[str], PatternSet]:
-    """The name of each topic, and their patterns in the same order."""
+def _topics() -> tuple[list[tuple[str, str]], PatternSet]:
+    """The language and the name of each topic, and their patterns in the same order."""
     sources = {"shared": data("shared", "technologies")}
     sources |= {code: data(code, "rules") for code in LANGUAGES}
     topics = [
-        (tag, keyword_pattern({code: words}))
+        (code, tag, keyword_pattern({code: words}))
         for code, source in sources.items()
         for tag, words in source["topics"].items()
     ]
-    return [tag for tag, _ in topics], PatternSet(pattern for _, pattern in topics)
+    return [topic[:2] for topic in topics], PatternSet(pattern for *_, pattern in topics)
 
 
 def keyword_pattern(keywords: Mapping[str, str]) -> Pattern:
@@ -386,12 +397,22 @@ def _any(patterns: Iterable[str]) -> str:
 
 
 def instead_of(text: str) -> tuple[str, str] | None:
-    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin"."""
+    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin".
+
+    Where no thing stands before the "not", nothing is put right: "I'm not moving to Berlin".
+    """
     patterns, leads = _corrections()
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     right = leads.sub("", match["right"]).strip() if match else ""
+    if not _function_words().isdisjoint(plain(right).lower().split()[-1:]):
+        return None
     wrong = match.groupdict().get("wrong") if match else None
     return (right, (wrong or "").strip()) if right else None
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset(map(plain, stop_words("ranking", "grammar")))
 
 
 @cache

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from memorist.language.lexicon import Language, language, plain
+from memorist.language.lexicon import Language, Pronouns, language, plain
+from memorist.language.people import names_user
 from memorist.language.text import LANGUAGES, data, stop_words
+from memorist.records.memories import plain_text
 from memorist.records.values import fold
 
+NOBODY: Mapping[str, str] = {}
 MOST_CHARS = 1_000  # of what was said before
 _WORDS = re.compile(r"[.!?\n]|[^\W\d_][\w'-]*")
+_BEGINS = re.compile(r"(?P<lead>(?:^|[.,;:!?—–\n] ?)(?:and |but |so )?)(?P<word>[^\W\d_]+)")
 _NAME = re.compile(r"\b[A-ZÀ-ÖØ-ÞΑ-ΩА-ЯЁ]\w+")
 
 
@@ -29,22 +33,30 @@ class Person(NamedTuple):
         return self.relation not in others
 
 
-def named(sentence: str, before: Sequence[str], language: Language) -> str:
-    """The sentence with a person for each pronoun that begins a clause, where that is clear."""
-    pronouns, seen = language.pronouns, plain(sentence)
+def named(
+    sentence: str, before: Sequence[str], language: Language, known: Mapping[str, str] = NOBODY
+) -> str:
+    """The sentence with a person for each pronoun that begins a clause, where that is clear.
+
+    `known` are the names of those around the speaker, each with the predicate that tells it.
+    """
+    pronouns, sentence = language.pronouns, _capitalized(sentence, known)
+    seen = plain(sentence)
     matches = list(pronouns.begins.finditer(seen)) if pronouns else []
     if pronouns is None or not matches:
         return sentence
     kinds = {pronouns.kinds[match["pronoun"].lower()] for match in matches}
     said = "\n".join((*before, sentence[: matches[0].start("pronoun")]))[-MOST_CHARS:]
-    person = _meant(said, min(kinds), language) if len(kinds) == 1 else None
+    said = _capitalized(said, known)
+    person = _meant(said, min(kinds), language, known) if len(kinds) == 1 else None
     if person is None:
         return sentence
     parts, done = list[str](), 0
     for match in matches:
         start, end = match.span("pronoun")
         first, rest_of_it = person.phrase[0], person.phrase[1:]
-        parts += [sentence[done:start], first.lower() if start else first, rest_of_it]
+        lower = start and person.phrase != person.name
+        parts += [sentence[done:start], first.lower() if lower else first, rest_of_it]
         done = end
         for verb, short in pronouns.shortened:  # "she's moved"
             if rest := short.match(seen[end:]):
@@ -56,11 +68,18 @@ def named(sentence: str, before: Sequence[str], language: Language) -> str:
 
 def borrows(text: str, cited: str, other: str) -> bool:
     """Whether a text speaks of someone as another text does, and as what it cites does not."""
-    own = _people_in(cited).union(fold(cited).split())
-    return not _people_in(text) & _people_in(other) <= own
+    own = people_in(cited).union(fold(cited).split())
+    return not people_in(text) & people_in(other) <= own
 
 
-def _people_in(text: str) -> frozenset[str]:
+def has_pronoun(text: str) -> bool:
+    """Whether a clause of a text begins with a pronoun that may mean a person, in any language."""
+    spoken = filter(None, (language(code).pronouns for code in LANGUAGES))
+    seen = plain(text)
+    return any(pronouns.begins.search(seen) for pronouns in spoken)
+
+
+def people_in(text: str) -> frozenset[str]:
     """The words written as names, and the relations, whatever they are called in a language."""
     relations = filter(None, map(_relations().get, fold(text).split()))
     return frozenset(map(fold, _NAME.findall(text))).difference(_no_names()).union(relations)
@@ -71,7 +90,17 @@ def _relations() -> dict[str, str]:
     return {word: name for code in LANGUAGES for word, name in language(code).relations.items()}
 
 
-def _meant(text: str, pronoun: str, language: Language) -> Person | None:
+def _capitalized(sentence: str, known: Mapping[str, str]) -> str:
+    """The sentence with capitals for the names that begin a clause: "tom called"."""
+
+    def written(begins: re.Match[str]) -> str:
+        is_name = plain_text(begins["word"]) in known and begins["word"] not in _no_names()
+        return begins["lead"] + begins["word"].title() if is_name else begins[0]
+
+    return _BEGINS.sub(written, sentence) if known else sentence
+
+
+def _meant(text: str, pronoun: str, language: Language, known: Mapping[str, str]) -> Person | None:
     """The only person in a text that a pronoun fits; None if there is none, or more than one."""
     pronouns = language.pronouns
     if pronouns is None or pronouns.others.search(plain(text)):
@@ -79,27 +108,54 @@ def _meant(text: str, pronoun: str, language: Language) -> Person | None:
     people: dict[str, Person] = {}
     for match in pronouns.mention.finditer(plain(text)):
         relation = language.relations[match["relation"].lower()]
-        phrase = text[slice(*match.span("person"))]
+        end = match.end("person" if language.spaced else "relation")
+        phrase = text[match.start("person") : end]
         name = text[slice(*match.span("object"))] if match["object"] else ""
         person = Person(phrase, relation, name)
-        known = people.get(relation)
-        if known and name and known.name not in ("", name):
+        same = people.get(relation)
+        if same and name and same.name not in ("", name):
             return None  # two sisters
-        people[relation] = known if known and known.name else person
+        people[relation] = same if same and same.name else person
+    names = {person.name for person in people.values()}
+    for name in [*_told_of(text, language), *_known_in(text, known)]:
+        told = known.get(plain_text(name), "")
+        relation = told.removeprefix("has ")
+        if names_user(told):
+            names.add(name)
+        elif relation in people and not people[relation].name:  # "Priya is my flatmate"
+            people[relation] = Person(name, relation, name)
+        elif name not in names:
+            people[name] = Person(name, relation, name)
     fitting = [person for person in people.values() if person.fits(pronoun)]
-    known_names = {person.name for person in people.values()}
-    is_clear = len(fitting) == 1 and _strangers(text, pronouns.places) <= known_names
+    names |= {person.name for person in people.values()}
+    is_clear = len(fitting) == 1 and _strangers(text, pronouns) <= names
     return fitting[0] if is_clear else None
 
 
-def _strangers(text: str, places: frozenset[str]) -> set[str]:
+def _told_of(text: str, language: Language) -> Iterator[str]:
+    """The names of those of whom a text says something as of a person: "Lena works at Bosch"."""
+    for rule in language.rules:
+        if rule.group == "relation" and "(?P<thing>" in rule.pattern.written:
+            for match in rule.pattern.finditer(plain(text)):
+                if match["thing"]:
+                    yield text[slice(*match.span("thing"))]
+
+
+def _known_in(text: str, known: Mapping[str, str]) -> list[str]:
+    return [
+        word for word in _WORDS.findall(text) if plain_text(word) in known and word[0].isupper()
+    ]
+
+
+def _strangers(text: str, pronouns: Pronouns) -> set[str]:
     """Words written as names, other than those of places; where nouns are, those that act."""
+    places = pronouns.places
     words, before, found = _WORDS.findall(text), "", set[str]()
     for place, word in enumerate(words):
         begins = not before or not before[0].isalnum()
         after = words[place + 1] if place + 1 < len(words) else ""
         if word[0].isupper() and word.lower() not in _no_names():
-            acts = after.islower() and after.endswith(("s", "ed") if places else ("t", "te"))
+            acts = after.islower() and after.endswith(pronouns.acts)
             if acts if begins or not places else before.lower() not in places:
                 found.add(word)
         before = word

@@ -20,7 +20,7 @@ _ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
 )
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
-_OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
+_OPPOSITES = {"likes": "dislikes", "dislikes": "likes", "avoids": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
 _POSTS = frozenset(("works at", "works as", "studies at"))
@@ -49,6 +49,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
+    if rule.predicate == "lives in" and subject == statement.speaker and not rule.ends:
+        near = statement.moving_day(match) or near
     is_plan = predicate in PLANS and not rule.ends
     planned = statement.end_of_plan(match) if is_plan else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)

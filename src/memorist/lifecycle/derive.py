@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memorist.language.people import NOBODY, People, names_someone
 from memorist.lifecycle import model
 from memorist.lifecycle.neighbours import all_facts, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
@@ -27,6 +28,7 @@ from memorist.records.memories import (
     Restore,
     Retract,
     Supersede,
+    plain_text,
 )
 from memorist.records.message import ORDINARY
 from memorist.records.scope import Scope
@@ -36,6 +38,7 @@ from memorist.store.runner import ForegroundGate
 CONTEXT = 20  # messages before those of the jobs that are read too
 SAID_BEFORE = 3  # messages of the user that tell whom "she" means, and
 MAX_SAID_CHARS = 500  # of each
+REVISED = "its message was revised"
 MAX_MESSAGES = 50  # in one call of the model, and
 MAX_CHARS = 40_000
 
@@ -158,11 +161,17 @@ class Deriver:
                 entries.append(_as_said(entry))
         if self._extraction.model:
             extracted = self._by_model(entries, batch)
+        people = People.of(self._store.naming(batch.home)) if entries else NOBODY
+        known = dict(people.known)
         for entry in () if self._extraction.model else entries:
             self._gate.wait()
             self._budget.start()
             said = batch.said_before(entry)
-            extracted += extract(entry.message, entry.source, self._budget.check, said, read)
+            found = extract(entry.message, entry.source, self._budget.check, said, read, known)
+            extracted += found
+            claims = [claim for candidate in found for claim in candidate.claims]
+            naming = [it for it in claims if names_someone(it.predicate) and it.subject == "user"]
+            known |= {plain_text(it.object): it.predicate for it in naming}
             self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
         scores = {one.message.message_id: one.message.importance for one in batch.entries}
@@ -222,7 +231,8 @@ class Deriver:
         seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
         ids = [one.message.message_id for one in batch.entries if one.seq in batch.wanted]
         derived = self._store.derived(batch.home, ids)
-        retracted = self._retract_revised(batch, ids, derived)
+        revised = {id_ for id_ in ids if derived and self._store.revisions(batch.session, id_)}
+        retracted = self._retract_revised(batch.home, revised, derived)
         ended = self._ended_by_hand(batch.home, derived)
         changes = list(retracted)
         self._budget.start(max(len(batch.wanted), 1))
@@ -245,7 +255,7 @@ class Deriver:
             now, policy = self._clock(), self._extraction.policy
             new = reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
             changes += self._undecided(batch.home, new)
-        return self._keep_restated(batch.home, changes) if retracted else changes
+        return self._keep_restated(batch.home, changes) if revised else changes
 
     def _undecided(self, home: Scope, changes: Sequence[Change]) -> list[Change]:
         """The changes, without those that add what a person has added, ended or forgotten."""
@@ -260,16 +270,15 @@ class Deriver:
         return [one for one in records if isinstance(one, MemoryItem) and _is_over(one)]
 
     def _retract_revised(
-        self, batch: SessionBatch, ids: Sequence[str], derived: Sequence[str]
+        self, home: Scope, revised: set[str], derived: Sequence[str]
     ) -> list[Change]:
         """Retractions of what was derived from nothing but messages that were revised since."""
-        revised = {id_ for id_ in ids if derived and self._store.revisions(batch.session, id_)}
         records: list[MemoryItem | Fact] = []
         if revised:
-            facts = (fact for fact in all_facts(self._store, batch.home) if fact.sources)
-            records = [*self._store.records(batch.home, derived), *facts]
+            facts = (fact for fact in all_facts(self._store, home) if fact.sources)
+            records = [*self._store.records(home, derived), *facts]
         return [
-            Retract(id=record.id, reason="its message was revised", at=self._clock())
+            Retract(id=record.id, reason=REVISED, at=self._clock())
             for record in records
             if not _is_over(record) and record.sources and revised.issuperset(record.sources)
         ]
@@ -284,7 +293,7 @@ class Deriver:
             if not (isinstance(change, Add) and change.record.id in known)
             and not (isinstance(change, Retract) and change.id in known)
         ]
-        over = [record for record in known.values() if _is_over(record)]
+        over = [it for it in known.values() if _is_over(it) and it.reason == REVISED]
         return kept + [Restore(id=record.id, reason="it was said again") for record in over]
 
 

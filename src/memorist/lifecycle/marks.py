@@ -14,8 +14,8 @@ from memorist.records.memories import PLANS
 
 NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
 ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
-SURE = 0.55  # how sure the reader is of a mark that counts, and
-SURER = 0.75  # of one that could take the place of another fact
+SURE = 0.5  # how sure the reader is of a mark that counts, and
+SURER = 0.65  # of one that could take the place of another fact
 # The groups of what is marked; all else is who the speaker is.
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys(("plans", "has appointment"), "plan"),

@@ -12,7 +12,7 @@ from memorist.language.lexicon import languages_of
 from memorist.language.likeness import is_put_off
 from memorist.language.patterns import Pattern, escape
 from memorist.language.people import People, names_someone
-from memorist.language.text import is_single_valued
+from memorist.language.text import is_single_valued, stems
 from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem, plain_text
 
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
@@ -66,6 +66,14 @@ def put_off(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[F
     ]
     last = max(meant, key=lambda fact: fact.said_at or FIRST, default=None)
     return [fact for fact in meant if last and fact.sources == last.sources]
+
+
+def partly(claim: Claim, facts: Sequence[Fact]) -> list[Fact]:
+    """The one open fact that a claim ends in some of its words: "sold the Golf", "an old Golf"."""
+    words = {*stems(claim.object)} if claim.ends and claim.predicate not in PLANS else set[str]()
+    open_ = [fact for fact in facts if words and fact.valid_to is None]
+    meant = [fact for fact in open_ if words <= {*stems(fact.object)}]
+    return meant if len(meant) == 1 else []
 
 
 def redated(candidate: Candidate, claim: Claim, older: Sequence[Fact]) -> Candidate:

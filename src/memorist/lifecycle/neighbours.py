@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -33,6 +33,7 @@ MOST_WORDS = 40
 MOST_PLANS = 200  # the newest: nearly all that people say they have done is compared with them
 MOST_GONE = 10  # facts that name a thing which is gone
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
+AHEAD = timedelta(days=1)  # of now: what was said later than that was dated by a wrong clock
 R = TypeVar("R", bound=MemoryItem | Fact)
 
 
@@ -47,6 +48,25 @@ class Neighbours:
     facts: Sequence[Fact] = ()
     texts: Sequence[str] = ()
     people: People = NOBODY
+
+    def said_until(self, said_at: datetime, now: datetime) -> Neighbours:
+        """The same at a statement's moment, without the dates of a clock that was far ahead.
+
+        What that clock dated was said before, nobody knows when, and is as it was left.
+        """
+        latest = now + AHEAD
+        if said_at > latest:  # by that clock
+            return self
+        items = [
+            it if it.created_at <= latest else replace(it, created_at=said_at) for it in self.items
+        ]
+        facts = list[Fact]()
+        for fact in self.facts:
+            if (fact.said_at or FIRST) <= latest:
+                facts.append(fact)
+            elif fact.valid_to is None:
+                facts.append(replace(fact, said_at=FIRST, valid_from=None))
+        return replace(self, items=items, facts=facts)
 
 
 def neighbours_of(

@@ -20,7 +20,7 @@ from memorist.language.likeness import alike, contains, is_inflected, is_same_ta
 from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
-from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, put_off, redated
+from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, partly, put_off, redated
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
@@ -69,6 +69,7 @@ def reconcile(
     policy: Policy = DEFAULT_POLICY,
 ) -> list[Change]:
     """The changes that a candidate makes among its neighbours."""
+    neighbours = neighbours.said_until(candidate.said_at, now)
     if is_echo(candidate, neighbours, policy):
         return []
     named = (replace(it, subject=neighbours.people.told(it.subject)) for it in candidate.claims)
@@ -275,7 +276,7 @@ def resolve_claim(
     """
     said, since = candidate.said_at, new.valid_from or candidate.said_at
     ahead = since > said
-    same = [fact for fact in rivals if _is_meant(claim, fact)]
+    same = [fact for fact in rivals if _is_meant(claim, fact)] or partly(claim, rivals)
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
     compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
     if claim.ends:
@@ -512,8 +513,9 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
     """A known fact gets more confident, or a more trusted source; never from a less trusted one."""
     if candidate.id or not _may_change(candidate, fact):
         return []
-    if fact.valid_to is None and trust_of(candidate.source) > trust_of(fact.source):
-        why = "said by someone more trusted"
+    trusted = trust_of(candidate.source) > trust_of(fact.source)
+    if fact.valid_to is None and (trusted or fact.said_at == FIRST):  # by a clock that was ahead
+        why = "said by someone more trusted" if trusted else "said again"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
     confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
     sources, at = candidate.sources, candidate.said_at

@@ -22,7 +22,7 @@ from memorist.language.lexicon import (
 from memorist.language.likeness import names_in
 from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
-from memorist.language.pronouns import named
+from memorist.language.pronouns import NOBODY, named
 from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.claims import claims_of, claims_told
@@ -73,12 +73,14 @@ def extract(
     check_time: Callable[[], None] = lambda: None,
     before: Sequence[str] = (),
     read: Callable[[str], MarkedMessage] | None = None,
+    known: Mapping[str, str] = NOBODY,
 ) -> list[Candidate]:
     """The statements of a message that may become memories, without secrets and injections.
 
     `check_time` is called before each sentence and may raise. `before` is what the user said last:
-    it tells whom "she" means. `read` marks what a user says of themselves to an assistant, beside
-    the rules; talk between people with names is another matter.
+    it tells whom "she" means, as do the names that are `known`, each with its predicate. `read`
+    marks what a user says of themselves to an assistant, beside the rules; talk between people
+    with names is another matter.
     """
     text = message.content
     if message.role not in ("user", "assistant") or not isinstance(text, str):
@@ -89,7 +91,7 @@ def extract(
     if not message.tells_general_facts:
         groups -= {"general"}
     read = read if message.role == "user" and not message.name else None
-    kept = _worth_keeping(normalize("NFC", visible(text)), groups, check_time, before, read)
+    kept = _worth_keeping(normalize("NFC", visible(text)), groups, check_time, before, read, known)
     trusted = is_trusted(source)
     safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
     made = (_candidate(sentence, message, source) for sentence in safe)
@@ -103,6 +105,7 @@ def _worth_keeping(
     check_time: Callable[[], None],
     before: Sequence[str],
     read: Callable[[str], MarkedMessage] | None,
+    known: Mapping[str, str],
 ) -> Iterator[Sentence]:
     """Each sentence that says something, until the message begins to tell a story."""
     written = _PICTURES.sub("\n", without_pasted(text))
@@ -110,6 +113,8 @@ def _worth_keeping(
         _say_once(code)
         return
     codes = codes_of(written)
+    if codes[1:]:  # where it is too short to say, what was said before is in the same language
+        codes = codes_of("\n".join((*before, written)))
     languages = [language(code) for code in codes]
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
@@ -128,13 +133,13 @@ def _worth_keeping(
         ]
         own = codes_of(sentence)  # where it is too short to say, the message's
         if len(own) > 1:
-            own = [code for code in own if code in codes] or own
+            own = [code for code in own if code in codes] or codes
         for rules in map(language, own):
             if rules.cues["frames"].search(plain(sentence)):
                 return
             if said and _answers_for_other(sentence, said[-1], rules):
                 break
-            whole = named(sentence, said, rules)
+            whole = named(sentence, said, rules, known)
             allowed = tried if whole == sentence else groups  # "she" is not the speaker
             marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
             if found := _read(whole, rules, allowed, marked, reading):
@@ -165,10 +170,17 @@ def _regions(text: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
-    """The sentences; one that only names what the one before speaks of is joined to it."""
+    """The sentences; one that only names what the one before speaks of is joined to it.
+
+    So is one that tells when the speaker moves: "Found a flat in Bristol! Moving on 25 July".
+    """
     held = ""
     for part in parts:
-        if held and any(one.cues["names"].search(plain(part)) for one in languages):
+        seen = plain(part)
+        told = (
+            one.cues["names"].search(seen) or one.cues["moving"].match(seen) for one in languages
+        )
+        if held and any(told):
             held = f"{held} {part}"
         else:
             yield from filter(None, (held,))
@@ -331,7 +343,8 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     dropped = list[RuleMatch]()
     for mark in matches:
         start, end = mark.parts.span()
-        if mark.rule.predicate in PLANS and not mark.rule.ends:  # "I'm off sugar until June"
+        # "I'm off sugar until June" is no plan and no diet
+        if mark.rule.predicate in (*PLANS, "diet") and not mark.rule.ends:
             dropped += [mark for first, last in left if start <= first and last <= end]
         if not mark.is_marked:
             continue

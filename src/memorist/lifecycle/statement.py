@@ -22,7 +22,8 @@ _REFUSALS = frozenset(("avoids", "dislikes", "diet", "allergic to"))
 _DONE_TOO = OWN | {"decision", "project", "event"}
 _WORD_END = re.compile(r"^\S+(?=\s)")
 _WORD = re.compile(r"\w+")
-_STAY = timedelta(days=32)  # shorter than that, nobody lives in a place
+_STAY = timedelta(days=32)  # shorter than that, nobody lives in a place; what happened is news
+_PLANNED = timedelta(days=183)  # for which a plan without a day is taken to be one
 _MENTION_CHARS = 8  # around those named: "my Anna"
 _LEAD_CHARS = 12  # before a date: "from", "as of"
 _DUE_CHARS = 8  # before a date: "by", "before"
@@ -244,7 +245,10 @@ class Statement(NamedTuple):
             return None
         ends = [it.end for it in days if it.end > self.said_at]
         brief = match.language.cues["brief"].search(self.clauses.text[first:last])
-        return max(ends) if ends else self.said_at + _STAY if brief else None
+        if ends:
+            return max(ends)
+        lasts = _STAY if brief or match.rule.predicate != PLANS[0] else _PLANNED
+        return self.said_at + lasts
 
     def end_of(self, match: RuleMatch) -> DateSpan | None:
         """The date ahead until which a claim holds, if its clause names one: "until June"."""
@@ -255,6 +259,18 @@ class Statement(NamedTuple):
             led = self.clauses.text[max(first, span.place[0] - _LEAD_CHARS) : span.place[1]]
             if first <= span.place[0] < last and match.language.cues["until"].search(led):
                 return span
+        return None
+
+    def moving_day(self, match: RuleMatch) -> DateSpan | None:
+        """The day ahead on which the speaker moves to a home that is found, and not lived in."""
+        cues, (first, last) = match.language.cues, self.clauses.around(*match.parts.span())
+        if cues["lived"].search(self.clauses.text[first:last]):
+            return None
+        days = [span for span in self.dates("plan") if span.start > self.said_at]
+        for moving in cues["moving"].finditer(self.clauses.text):
+            for day in days:
+                if distance(moving.span(), day.place) < _LEAD_CHARS:
+                    return day
         return None
 
     def is_of_home(self, match: RuleMatch) -> bool:

@@ -384,7 +384,8 @@ def _split_url(url: str) -> SplitResult:
         if usable and "@" not in parts.netloc:
             return parts
     raise errors.ConfigError(
-        "a server's address (base_url) is http:// or https:// and a host, without a user"
+        "a server's address (base_url, MEMORIST_URL, MEMORIST_MODEL_URL) is http:// or https:// "
+        "and a host, without a user"
     )
 
 
@@ -488,5 +489,5 @@ def _server_error(answer: HttpAnswer) -> errors.MemoristError:
     if error is errors.RateLimitedError:
         return errors.RateLimitedError(detail, retry_after_s=answer.retry_after_s or 1.0)
     if error is errors.UnauthorizedError:
-        detail += "; in Python set MEMORIST_KEY, or use memorist.Client(url, key=…)"
+        detail += "; in Python set MEMORIST_KEY, or use memorist.connect(url, key=…)"
     return errors.MemoristError(detail) if error is errors.MissingExtraError else error(detail)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Forward = Callable[[NDArray[np.int32]], Vectors]
 
-UPDATE_CURVE = (1.13, 0.63, 0.35)  # a constant, and what the odds by vectors and by reading count
+UPDATE_CURVE = (1.06, 0.68, 0.71)  # a constant, and what the odds by vectors and by reading count
 
 
 class _LocalEmbedder(ProcessPart):

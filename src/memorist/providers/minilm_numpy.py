@@ -81,7 +81,7 @@ class NumpyReader(NumpyMiniLM):
 def read_tensors(folder: Path) -> dict[str, NDArray[Any]]:
     """The tensors of memorist-minilm, by name."""
     data = np.memmap(folder / "weights.bin", np.uint8, "r")
-    index = json.loads((folder / "weights.json").read_text())
+    index = json.loads((folder / "weights.json").read_text("utf-8"))
     tensors: dict[str, NDArray[Any]] = {}
     for name, (dtype, shape, offset) in index.items():
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize

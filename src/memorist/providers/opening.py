@@ -79,7 +79,7 @@ def openai_name(name: str, url: str = "") -> str | None:
         return name
     if not provider or not model:
         raise ConfigError(
-            'MEMORIST_MODEL is "provider:model", as "openai:gpt-5-mini", or any name beside a '
+            'a model is "provider:model", as "openai:gpt-5-mini", or any name beside a '
             "MEMORIST_MODEL_URL"
         )
     return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from memorist.errors import ProviderError
+from memorist.language import likeness
 from memorist.language.questions import first_and_last, in_first_person, shorten_middle
 from memorist.language.text import ranking_stop_words, stem, term_stem
 from memorist.providers.embedder import Embedder
@@ -79,7 +80,12 @@ def find_meaning(inputs: ChannelInput) -> list[Found]:
     embedder, query = inputs.embedder, inputs.query
     if embedder is None:
         return []
-    vector = embed_question(embedder, query.question, inputs.speakers())
+    vector: list[float] = []
+    if inputs.store.saves_trips and not likeness.names_in(query.question):
+        # Whom it names is not known yet: mostly nobody, and then no time is lost by waiting.
+        vector = embed_question(embedder, query.question, ())
+    if (named := tuple(inputs.speakers())) or not vector:
+        vector = embed_question(embedder, query.question, named)
     if inputs.is_abandoned():
         raise LateError("nobody waits for what is near in meaning any more")
     found = inputs.store.match_vector(

@@ -166,6 +166,7 @@ class RecallRun:
         self._timings: dict[str, float] = {}
         self._total = 0
         self._updates: list[Update] = []
+        self._floor = 0.0
         self._best: float | None = None  # the score of the best that was found, if anything was
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
@@ -200,6 +201,7 @@ class RecallRun:
         hits = self._rerank(self._note_late(answer))
         question, about_past = self._query.question, self._about_past
         hits = newer_first(question, hits, self._updates, about_past=about_past)
+        hits = [hit for hit in hits if hit.score >= self._floor]
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
 
@@ -230,7 +232,11 @@ class RecallRun:
         """A task that runs others, which read the store in one transaction."""
 
         def run() -> None:
-            with self._searcher.store.reading(self._query.scope, self._time_to_read):
+            try:
+                with self._searcher.store.reading(self._query.scope, self._time_to_read):
+                    for task in tasks:
+                        task.run()
+            finally:  # if it could not begin, each says why
                 for task in tasks:
                     task.run()
 
@@ -358,12 +364,14 @@ class RecallRun:
             least = 0.0  # words alone tell too little to leave something out unasked
         chances = relevance(finds, records, size, name, self._query.now)
         self._best = max(chances, default=0.0)
-        judged = zip(records, chances, strict=True)
-        kept = [(record, chance) for record, chance in judged if chance >= least]
         best = 0.0
-        for record, chance in reversed(kept):  # what ranks higher bears on it no less
-            best = record.score = max(best, chance)
-        return [record for record, _ in kept]
+        for record, chance in zip(reversed(records), reversed(chances), strict=True):
+            best = record.score = max(best, chance)  # what ranks higher bears on it no less
+        self._floor = least
+        if best < least:
+            return []
+        # Of the first, each may yet be raised to the score of what it is an update of.
+        return [it for place, it in enumerate(records) if it.score >= least or place < LOOKED_AT]
 
     def _read(self, ids: Sequence[int]) -> dict[int, Match]:
         matches = self._searcher.store.read(self._query.scope, ids)

@@ -93,6 +93,10 @@ class Search:
 
     def __post_init__(self) -> None:
         path_of(self.prefix)
+        if not isinstance(self.query, str):
+            raise InvalidError(f"query must be a string, got {type(self.query).__name__}")
+        if self.where is not None and not isinstance(self.where, Mapping):
+            raise InvalidError(f"a filter must be a dict, got {type(self.where).__name__}")
         check_where(self.where)
         limit = 0 if self.limit is None else self.limit
         for name, value in (("limit", limit), ("offset", self.offset)):

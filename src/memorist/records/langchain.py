@@ -84,7 +84,9 @@ def from_stored(stored: Mapping[str, Any], **known: Any) -> Message:
 def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     data = stored["data"]
     more = json.loads(data["additional_kwargs"][_OURS])
-    found = {"message_id": data["id"], "role": _role(stored), **known}
+    found = {"message_id": data["id"], "role": known.get("role") or _role(stored), **known}
+    if not more and isinstance(data["content"], str):  # mostly: text, and nothing else to compare
+        return Message(content=data["content"], **found)
     message = from_extras(text=data["content"], more=more, **found)
     said = _texts(data["content"])
     if said == _texts(_form(message, _TYPES[message.role], None)["data"]["content"]):

@@ -1,7 +1,7 @@
 """The log: sessions, stored messages with their sources, and the jobs that they cause."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
@@ -40,10 +40,14 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A conversation of a user with an agent; `scope` names user, agent and session id."""
+    """A conversation of a user with an agent; `scope` names user, agent and session id.
+
+    `last_active_at` is when its last message was said, or else when it began; lists tell it.
+    """
 
     scope: Scope
     created_at: datetime
+    last_active_at: datetime | None = field(default=None, compare=False)
 
     @property
     def id(self) -> str:
@@ -53,13 +57,13 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary(Session):
-    """A session as a list shows it: its title, its last message, how many there are.
+    """A session as a list shows it: its title, and how many messages there are.
 
     The title is the user's own or else the beginning of their first message.
     """
 
     title: str
-    last_active_at: datetime | None
+    last_active_at: datetime = field(compare=False)
     messages: Tally
 
 

@@ -30,7 +30,16 @@ ROLES = ("user", "assistant", "system", "tool")
 _ACTIONS = ("call_tool", "invoke_agent", "final_response")
 _KEPT_AS_IS = ("name", "tool_call_id", "structured_data", "images", "unfinished")
 _CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
-UNSET: Any = object()  # the default of parameters for which None would be a mistake
+
+
+class _Unset:
+    """So that `help` shows a name for the default."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Any = _Unset()  # the default of parameters for which None would be a mistake
 
 
 def given(**arguments: Any) -> dict[str, Any]:

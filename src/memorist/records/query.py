@@ -118,9 +118,12 @@ class Query:
     min_score: float = MIN_SCORE
 
     def __post_init__(self) -> None:
+        if not isinstance(self.scope, Scope):
+            raise InvalidError(f"scope must be a Scope, got {type(self.scope).__name__}")
         if not isinstance(self.question, str):
             raise InvalidError(f"question must be a string, got {type(self.question).__name__}")
         check_score(self.min_score)
+        check_deadline(self.deadline_ms)
 
 
 class Found(NamedTuple):
@@ -227,8 +230,9 @@ class Match(Record):
 class Why:
     """Why something was recalled.
 
-    `ranks` and `scores` are those of each channel; `parts` is what each channel and each boost
-    added to the hit's score; `start` and `stop` are the span of the record that was found.
+    `ranks` and `scores` are those of each channel; `parts` is what each channel and each signal
+    added to the sum that hits are ranked by, of which the hit's score, a probability, is made;
+    `start` and `stop` are the span of the record that was found.
     """
 
     ranks: dict[str, int]
@@ -250,7 +254,11 @@ class Why:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit(Record):
-    """One thing recalled, and the reason."""
+    """One thing recalled: its text, when it was said, how likely it bears on the question, and why.
+
+    `kind` is message, memory, fact, note, article or entry. `over` says since when it no longer
+    holds ("until April 2026"), and is empty while it does. `str(hit.why)` is the reason in a line.
+    """
 
     score: float
     why: Why

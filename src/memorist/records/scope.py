@@ -76,7 +76,8 @@ def named_scope(
 
 
 def check_tenant(tenant: str) -> str:
-    """Raise if a tenant's name would name a part of another tenant, such as its libraries."""
+    """Raise unless this names a tenant, and not a part of another one, such as its libraries."""
+    tenant = check_text(tenant, "tenant", ScopeError)
     if tenant.endswith(tuple(f"/{room}" for room in ROOMS)):
         raise ScopeError(f"tenant must not end in /{', /'.join(ROOMS)}: these names are reserved")
     return tenant

@@ -103,6 +103,12 @@ def reply_id(question_id: str, number: int) -> str:
     return str(uuid.uuid5(namespace, f"{number} {question_id}"))
 
 
+def check_type(value: object, kind: type, field: str) -> None:
+    """Refuse an argument of another type, as a path where a Memory is wanted."""
+    if not isinstance(value, kind):
+        raise InvalidError(f"{field} must be a {kind.__name__}, got {type(value).__name__}")
+
+
 def check_text(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
     """Return `value` if every store keeps it byte for byte, else raise `error` naming `field`."""
     if type(value) is not str:
@@ -126,6 +132,13 @@ def check_each(field: str, *values: str | None) -> None:
     for value in values:
         if value is not None:
             check_text(value, field)
+
+
+def check_flags(**flags: object) -> None:
+    """Raise unless each is true or false: "no" and None would be taken for one of them."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise InvalidError(f"{name} must be true or false, got {type(flag).__name__}")
 
 
 def replace_unstorable(text: str) -> str:

@@ -170,9 +170,11 @@ class ChatRuntime:
     @classmethod
     def of(cls, settings: Settings, default: ChatSettings = DEFAULT) -> Self:
         """With the model, window and prompt of the settings; ConfigError where they are wrong."""
-        larger = open_chat_model(replace(settings, model=settings.larger_model))
-        made = chat_settings(settings, default)
-        return cls(open_chat_model(settings), made, larger)
+        with errors.naming_setting("MEMORIST_LARGER_MODEL"):
+            larger = open_chat_model(replace(settings, model=settings.larger_model))
+        with errors.naming_setting("MEMORIST_MODEL"):
+            model = open_chat_model(settings)
+        return cls(model, chat_settings(settings, default), larger)
 
     async def earlier_reply(self, memory: Memory, question: ChatQuestion) -> ReplyState:
         """What was replied to a question that is sent again; a running answer is waited for."""

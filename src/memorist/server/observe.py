@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from traceback import format_tb
 from typing import TYPE_CHECKING, Any
 
 from memorist import metrics
@@ -39,11 +40,24 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class TextLines(logging.Formatter):
+    """A line of text; of an exception where it was raised and its type, as above."""
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback without the exception's text."""
+        return "".join([*format_tb(ei[2]), ei[0].__name__])
+
+
 def set_up_logging(settings: Settings) -> None:
-    """Log to standard error as the settings say; an application's own handlers stay."""
+    """Log to standard error as the settings say; an application's own handlers stay.
+
+    Other packages are never at `debug`: there they log what is sent and answered.
+    """
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if settings.log_format == "json" else logging.Formatter(TEXT))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    handler.setFormatter(JsonLines() if settings.log_format == "json" else TextLines(TEXT))
+    level = settings.log_level.upper()
+    logging.basicConfig(level="INFO" if level == "DEBUG" else level, handlers=[handler])
+    logging.getLogger("memorist").setLevel(level)
     if settings.access_log == "on":
         access.setLevel(logging.INFO)
 
@@ -103,7 +117,7 @@ class ObserveRequests:
         """The resident memory of this process in bytes, where the system has /proc."""
         with suppress(OSError):
             return {
-                "": int(Path("/proc/self/statm").read_text().split()[1])
+                "": int(Path("/proc/self/statm").read_text("ascii").split()[1])
                 * os.sysconf("SC_PAGE_SIZE")
             }
         return {}

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from memorist import metrics
 from memorist.config import Settings
+from memorist.errors import MemoristError
 from memorist.runtime import open_embedder, open_extraction, open_runners, open_store, work
 from memorist.server.observe import set_up_logging
 
@@ -112,7 +113,8 @@ class WorkerProcess:
             if time.monotonic() - began > LONG_LIFE_S:
                 pause_s = FIRST_PAUSE_S
             code = self._child.exitcode
-            log.warning("the worker ended (%s); it is started again in %g s", code, pause_s)
+            if code not in (0, -signal.SIGTERM):  # a service manager ends the whole group at once
+                log.warning("the worker ended (%s); it is started again in %g s", code, pause_s)
             self._closing.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -134,6 +136,15 @@ def run_worker(settings: Settings, pipe: Connection, state: Any) -> None:
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
     os.nice(NICE)
     set_up_logging(settings)
+    try:
+        _work(settings, pipe, state, signals)
+    except MemoristError as error:  # a setting is wrong, or the store is away
+        log.error("the worker: %s", error)
+        raise SystemExit(1) from None
+
+
+def _work(settings: Settings, pipe: Connection, state: Any, signals: list[int]) -> None:
+    """Do the jobs with a store, an embedder and an extraction of its own."""
     before = list(state[2:])
 
     def share_counters() -> None:

@@ -38,9 +38,10 @@ def events(
     place = None if after is None else PLACE.fullmatch(after)
     if after is not None and place is None:
         raise InvalidError("after is not the place of an event")
-    if settled and not db.rows("is_settled", owner=scope.owner)[0][0]:
+    is_settled = db.later("is_settled", owner=scope.owner)
+    [(last_seq, last_id)] = db.rows("event_ends", owner=scope.owner)  # sent together
+    if settled and not is_settled()[0][0]:
         return None
-    [(last_seq, last_id)] = db.rows("event_ends", owner=scope.owner)
     if place is None:
         return Events(items=(), place=f"{last_seq}.{last_id}")
     seq, id_ = min(int(place[1]), last_seq), min(int(place[2]), last_id)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
+from typing import Any
 
 from memorist.errors import ConflictError, naming_item
 from memorist.records.json_values import dump_json
@@ -11,7 +13,15 @@ from memorist.records.scope import Scope
 from memorist.store.engine import Db
 from memorist.store.indexing import PlacedMessage, PreparedMessage, index_messages
 from memorist.store.jobs import enqueue
-from memorist.store.log import SessionRow, active_id, ensure_session, find, open_session, revisions
+from memorist.store.log import (
+    SessionRow,
+    active_id,
+    create_session,
+    ensure_session,
+    find,
+    open_session,
+    revisions,
+)
 from memorist.store.rows import Row
 
 MOST_IN_JOB = 100  # messages
@@ -55,7 +65,7 @@ def append_at_once(
         {**it.traits, **it.content, "id": it.id, "source": source_of(it.message, source)}
         for it in messages
     ]
-    pieces = [
+    pieces: list[dict[str, Any]] = [
         {"of": of, "piece": number, "start_at": it.start, "stop_at": it.stop, "words": it.words}
         for of, one in enumerate(messages, 1)
         for number, it in enumerate(one.pieces)
@@ -68,9 +78,12 @@ def append_at_once(
     }
     if len(said) == len(pieces) == 1:
         return db.later("append_short_message", **shared, **said[0], **pieces[0])
-    listed = [{**it, "words": [*it["words"]]} for it in pieces]
-    lists = {"said": dump_json(said), "pieces": dump_json(listed), "most_in_job": MOST_IN_JOB}
-    return db.later("append_messages", **shared, **lists)
+    words = [it.pop("words") for it in pieces]
+    ends = list(accumulate(map(len, words), initial=0))
+    for it, before, until in zip(pieces, ends, ends[1:], strict=False):
+        it.update(before=before, until=until)
+    lists = {"said": dump_json(said), "pieces": dump_json(pieces), "words": words}
+    return db.later("append_messages", **shared, **lists, most_in_job=MOST_IN_JOB)
 
 
 def append_each(
@@ -86,16 +99,23 @@ def append_each(
     # Locked in one order, so that no two writers wait for each other; stored in the order given.
     names = [(it.owner, it.session or "") for it in scopes]
     in_order = sorted(range(len(names)), key=names.__getitem__)
+    named = [place for place in in_order if scopes[place].session]
     locks = dict[int, Callable[[], list[Row]]]()
-    for place in in_order:  # first all of them, which is one round trip
+    for place in named:  # first all of them, and then all that are new: a round trip each
         db.act_for(scopes[place].owner)
         locks[place] = db.later("lock_session", **scopes[place].columns())
+    for place in [place for place in named if not locks[place]()]:
+        db.act_for(scopes[place].owner)
+        locks[place] = create_session(db, scopes[place])
     homes = dict[int, tuple[Scope, SessionRow]]()
     for place in in_order:
-        db.act_for(scopes[place].owner)
+        scope, locked = scopes[place], None
         with naming_item(place, len(batches)):
-            scope = _in_session(db, scopes[place])
-            locked = locks[place]() if scopes[place].session else None
+            if place in locks:
+                locked = locks[place]()
+            else:
+                db.act_for(scope.owner)
+                scope = _in_session(db, scope)
             homes[place] = scope, ensure_session(db, scope, locked=locked)
     if not at_once:
         new = [(*homes[place], messages) for place, (_, messages) in enumerate(batches)]

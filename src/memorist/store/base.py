@@ -43,7 +43,13 @@ from memorist.store import (
     views,
 )
 from memorist.store.engine import AnswerLostError, Db, DryRunError, Engine, Piece
-from memorist.store.indexing import MAX_MESSAGE_BYTES, Preparation, PreparedMessage, UnpreparedError
+from memorist.store.indexing import (
+    MAX_MESSAGE_BYTES,
+    Preparation,
+    PreparedMessage,
+    UnpreparedError,
+    check_text_size,
+)
 from memorist.store.rows import END, check_count
 
 NO_SESSION = "there is no such session: "
@@ -154,7 +160,7 @@ class Store:
     find = reads(log.find)
     text_from = reads(log.text_from, snapshot=True)
     revisions = reads(log.revisions, snapshot=True)
-    _revise = writes(log.revise)
+    _revise = writes(forgetting.revise)
     _unseen = reads(appending.unseen, snapshot=True)
     _growth = reads(log.growth, snapshot=True)
     _append_text = writes(log.append_text)
@@ -162,6 +168,7 @@ class Store:
 
     # Sessions
     _open_session = writes(log.open_session)
+    _active_id = reads(log.active_id)
     _just_active = reads(log.just_active)
     active = reads(log.active)
     sessions = reads(log.list_sessions)
@@ -196,7 +203,7 @@ class Store:
     # Notes, summaries, articles
     note = reads(documents.note)
     note_versions = reads(documents.note_versions)
-    write_note = writes(documents.write_note, texts=lambda text, **_: (text,))
+    write_note = writes(documents.write_note, texts=documents.texts_of_note)
     summary = reads(documents.summary)
     summaries = reads(documents.summaries)
     write_summary = writes(documents.write_summary)
@@ -224,7 +231,8 @@ class Store:
     prepare = writes(search.prepare)
 
     # The queue
-    claim = all_owners(jobs.claim)
+    _claim = all_owners(jobs.claim)
+    _any_due = all_owners(jobs.any_due, reads=True)
     renew = writes(jobs.renew)
     release = writes(jobs.release)
     fail = writes(jobs.fail)
@@ -256,6 +264,21 @@ class Store:
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
     rebuild = writes(forgetting.rebuild, exclusive=True)
+
+    def claim(
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        limit: int = 1,
+        lease_seconds: float = 60,
+        suspects_first: bool = False,
+    ) -> list[Job]:
+        """See `jobs.claim`; nothing is written while nothing is due."""
+        if not self._any_due(kinds):
+            return []
+        return self._claim(
+            kinds=kinds, limit=limit, lease_seconds=lease_seconds, suspects_first=suspects_first
+        )
 
     def open_session(
         self, scope: Scope, *, claimed: str | None = None, new: bool = False, adopt: bool = False
@@ -289,14 +312,17 @@ class Store:
         self, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None
     ) -> Appended | None:
         """Append in one round trip, where the database can and the session exists."""
-        if scope.session is None or not messages or not self.saves_trips:
+        if not messages or not self.saves_trips:
             return None
+        if (session := scope.session or self._active_id(scope)) is None:
+            return None
+        scope = scope.within(session=session)
         rows = self._append_at_once(scope, messages, source)
         try:
             seqs = tuple(seq for (seq,) in rows())
         except AnswerLostError:
             seqs = tuple(self._unseen(scope, messages)[0].values())
-        return Appended(session_id=scope.session, seqs=seqs, added=len(seqs)) if seqs else None
+        return Appended(session_id=session, seqs=seqs, added=len(seqs)) if seqs else None
 
     def append_each(
         self, batches: Sequence[Batch], *, source: Source | None = None
@@ -360,6 +386,7 @@ class Store:
 
     def put_article(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         """Store an article, in place of the one of its uri unless that is the same."""
+        check_text_size(article.text, "article")
         pieces = self._preparation.pieces(article.owner, documents.pieces_of(article, chunks))
         return self._put_article(article, article.digest, pieces)
 

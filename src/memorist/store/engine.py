@@ -246,7 +246,7 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     store = resources.files("memorist.store")
     pieces = {**SQL, "@per_message": str(PASSAGES_PER_MESSAGE)}
     for file in (store / "queries.sql", store / dialect / "queries.sql"):
-        for block in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
+        for block in re.split(r"^-- name: ", file.read_text("utf-8"), flags=re.MULTILINE)[1:]:
             name, _, body = block.partition("\n")
             pieces[name.strip()] = body.strip()
 
@@ -282,7 +282,7 @@ def _directed(sql: str, beyond: str, until: str, order: str) -> str:
 def load_migrations(folder: Traversable) -> list[tuple[int, str]]:
     """The numbered migrations of a folder, in order."""
     files = sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql"))
-    return [(int(name[:4]), (folder / name).read_text()) for name in files]
+    return [(int(name[:4]), (folder / name).read_text("utf-8")) for name in files]
 
 
 def oldest_beside(number: int, script: str) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memorist.errors import NotFoundError
-from memorist.language.pronouns import borrows
+from memorist.language.pronouns import borrows, has_pronoun, people_in
 from memorist.records.log import check_source
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.query import Forgotten
@@ -18,11 +18,12 @@ from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
 from memorist.store.activity import note
 from memorist.store.engine import Db, DryRunError
+from memorist.store.indexing import PreparedMessage
 from memorist.store.jobs import enqueue
-from memorist.store.log import find, message_places, session_rows
+from memorist.store.log import READ_TOGETHER, find, message_places, session_rows
+from memorist.store.log import revise as revise_message
 from memorist.store.views import keep_by_hand, kept_by_hand, records, restore, stating
 
-READ_TOGETHER = 20  # messages, at most, that are read with one before them
 AT_ONCE = 100
 
 
@@ -74,6 +75,25 @@ def forget(
     return Forgotten(counts=dict(+gone), residue=db.note_forget() if scrub and +gone else "")
 
 
+def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
+    """Replace the message with this id; where others are named, later ones are derived anew."""
+    places = [(seq, prepared.id) for seq, *_ in message_places(db, scope, prepared.id)]
+    new, owner, user = prepared.message.text, scope.owner, scope.whole_user()
+    old = " ".join(entry.message.text for entry in find(db, scope, [prepared.id]))
+    borrowing = list(_borrowing(db, scope, places, new))
+    revise_message(db, scope, prepared)
+    # The later ones are queued after it and as it is, so that they are derived after it, too.
+    if _forget_messages(db, scope, [], also=borrowing, kind="embed"):
+        db.run("count_change", owner=owner, base=None)
+    if people_in(old) != people_in(new):
+        named = {"owner": owner, "seqs": [seq for seq, _ in places], "most": READ_TOGETHER}
+        later: dict[str, Any] = dict(db.rows("messages_read_after", **named))
+        for entry in find(db, user, list(later)):
+            if has_pronoun(entry.message.text):
+                session = later[entry.message.message_id]
+                enqueue(db, owner, "embed", entry.seq, entry.seq, session=session)
+
+
 def rebuild(db: Db, scope: Scope) -> None:
     """Begin a user's rebuild: throw away what was derived, queue the log; or end one that is done.
 
@@ -116,33 +136,42 @@ def _forget_some(
 ) -> Counter[str]:
     named = {"owner": scope.owner, "seqs": [seq for seq, _ in messages]}
     # A worker that has read them already must not bring them back: it has to read again.
-    db.run("void_leases", **named, now=db.now)
+    db.run("void_leases", **named, now=db.now, most=READ_TOGETHER)
     gone = _forget_messages(db, scope, messages, also=[*also, *_borrowing(db, scope, messages)])
     gone["jobs"] += db.run("delete_message_jobs", **named)
     return gone
 
 
-def _borrowing(db: Db, scope: Scope, messages: Sequence[tuple[Any, ...]]) -> Iterator[str]:
-    """What was derived from later messages with a person whom only these name, meant by "she"."""
+def _borrowing(
+    db: Db, scope: Scope, messages: Sequence[tuple[Any, ...]], now: str = ""
+) -> Iterator[str]:
+    """What was derived from later messages with a person whom only these name, meant by "she".
+
+    `now` is what one of them says now, which may still name them.
+    """
     user = scope.whole_user()
     for first in range(0, len(messages), AT_ONCE):
         some = messages[first : first + AT_ONCE]
         said = " ".join(entry.message.text for entry in find(db, user, [id_ for _, id_ in some]))
         named = {"owner": scope.owner, "seqs": [seq for seq, _ in some], "most": READ_TOGETHER}
-        later = [id_ for (id_,) in db.rows("messages_read_after", **named)]
+        later = [id_ for id_, _ in db.rows("messages_read_after", **named)]
         views = [view for (view,) in db.rows("views_from_messages", owner=scope.owner, ids=later)]
         kept = kept_by_hand(db, scope, views)
         derived = records(db, scope, [view for view in views if view not in kept])
         cited = list({id_ for record in derived for id_ in record.sources})
         texts = {it.message.message_id: it.message.text for it in find(db, user, cited)}
         for record in derived:
-            own = " ".join(texts.get(id_, "") for id_ in record.sources)
+            own = " ".join((now, *(texts.get(id_, "") for id_ in record.sources)))
             if borrows(record.text, own, said):
                 yield record.id
 
 
 def _forget_messages(
-    db: Db, scope: Scope, messages: Sequence[tuple[Any, ...]], also: Sequence[str] = ()
+    db: Db,
+    scope: Scope,
+    messages: Sequence[tuple[Any, ...]],
+    also: Sequence[str] = (),
+    kind: str = "derive",
 ) -> Counter[str]:
     """Remove messages and what was derived from them; the other messages it cites are queued."""
     owner, seqs = scope.owner, [seq for seq, _ in messages]
@@ -164,7 +193,7 @@ def _forget_messages(
     forgotten = set(seqs)
     for seq, session in others:
         if seq not in forgotten:
-            enqueue(db, owner, "derive", seq, seq, session=session)
+            enqueue(db, owner, kind, seq, seq, session=session)
     return gone
 
 

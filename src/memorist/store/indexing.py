@@ -22,6 +22,7 @@ from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros, to_micros
 from memorist.store.engine import Db, Engine, Piece
 from memorist.store.jobs import enqueue
 
+MAX_TEXT_BYTES = 32_000_000  # of notes and articles, and of the files that are read
 MAX_MESSAGE_BYTES = 1_048_576  # of a message's text in UTF-8, unless a setting says otherwise
 DAY = 86_400_000_000  # microseconds
 EMPTY = [(0, 0)]
@@ -107,11 +108,19 @@ def traits_of(message: Message, text: str) -> dict[str, Any]:
 
 def check_size(text: str, most: int) -> None:
     """Raise if the text of a message has more bytes than a store takes."""
+    cure = "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
+    _check_bytes(text, most, "message has {} bytes of text", cure)
+
+
+def check_text_size(text: str, name: str) -> None:
+    """Raise if a note or article has more bytes than a store takes."""
+    _check_bytes(text, MAX_TEXT_BYTES, f"{name} has {{}} bytes", "divide it")
+
+
+def _check_bytes(text: str, most: int, what: str, cure: str) -> None:
     if len(text) * 4 > most and (size := len(text.encode())) > most:
-        raise TooLargeError(
-            f"the message has {size:,} bytes of text, and at most {most:,} are stored; "
-            "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
-        )
+        has = what.format(f"{size:,}")
+        raise TooLargeError(f"the {has}, and at most {most:,} are stored; {cure}")
 
 
 @dataclass(frozen=True, slots=True)

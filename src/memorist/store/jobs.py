@@ -77,16 +77,22 @@ def claim(
     taken alone, after the others or before them. One that processes keep dying of alone is dead.
     """
     now, wanted = db.now, list(kinds or KINDS)
-    buried = db.rows("bury_deadly", kinds=wanted, now=now, max_deaths=MAX_DEATHS, reason=DIED)
-    if buried:
-        db.run("note_jobs", change="failed", ids=[id_ for (id_,) in buried], now=now)
+    given_up = {"max_deaths": MAX_DEATHS, "reason": DIED}
+    buried = db.later("bury_deadly", kinds=wanted, now=now, **given_up)
     named = {"lease": new_id(), "until": _lease_end(db, lease_seconds), "limit": limit}
     new, backfill = _divided(wanted)
     looks = [("take_jobs", new), ("take_jobs", backfill)]
     looks.insert(0 if suspects_first else 2, ("take_suspect", wanted))
     found = (db.rows(query, **_due(db, kinds), **named) for query, kinds in looks if kinds)
     taken = next(filter(None, found), ())
+    if dead := buried():
+        db.run("note_jobs", change="failed", ids=[id_ for (id_,) in dead], now=now)
     return [_job(row) for row in db.rows("jobs_by_id", ids=[id_ for (id_,) in taken])]
+
+
+def any_due(db: Db, kinds: Sequence[str] = ()) -> bool:
+    """Whether there may be a job to claim."""
+    return db.row("any_due", **_due(db, list(kinds or KINDS))) is not None
 
 
 def new_wait(db: Db, kinds: Sequence[str]) -> bool:
@@ -182,6 +188,7 @@ def waiting_jobs(db: Db, scope: Scope) -> dict[str, int]:
 
 def retry(db: Db, scope: Scope, job_id: int) -> None:
     """Put a dead job back into the queue."""
+    check_count(job_id, "job_id")
     if not db.run("revive_job", owner=scope.owner, id=job_id, now=db.now):
         raise NotFoundError(f"no dead job {job_id} in this scope")
 

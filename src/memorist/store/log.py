@@ -1,7 +1,7 @@
 """The log in a transaction: sessions and their messages."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from memorist.store.rows import ALL, END, Row, check_count, dated_page
 
 MAX_COUNTED = 1_000
 NOTED_FOR = 60_000_000  # microseconds, in which that a session is active is not written again
+READ_TOGETHER = 20  # messages, at most, that are read with one before them
 TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
 
 
@@ -65,15 +66,19 @@ def ensure_session(
         raise ConflictError("only a session whose id is a UUID that no other user has is adopted")
     row = db.row("lock_session", **columns) if locked is None else next(iter(locked), None)
     if row is None:
-        add_owner(db, scope)
-        named = {**columns, "agent": scope.agent or "", "adopt": own or adopt}
-        db.later("create_session", **named, now=db.now)
-        row = db.row("lock_session", **columns)
-        assert row is not None  # just made, and only `forget` removes it
+        [row] = create_session(db, scope, adopt=own or adopt)()
     session = SessionRow(*row[:3])
     if scope.agent is not None and scope.agent != session.agent:
         raise ScopeError("this session belongs to another agent of the same user")
     return session
+
+
+def create_session(db: Db, scope: Scope, *, adopt: bool = False) -> Callable[[], list[Row]]:
+    """Create and lock the session that `scope` names; what is returned has its row."""
+    add_owner(db, scope)
+    named = {**scope.columns(), "agent": scope.agent or "", "adopt": adopt}
+    db.later("create_session", **named, now=db.now)
+    return db.later("lock_session", **scope.columns())
 
 
 def open_session(
@@ -98,35 +103,45 @@ def just_active(db: Db, scope: Scope, claimed: str | None) -> Session | None:
     row = db.row("active_session", owner=scope.owner, agent=scope.agent or "")
     if row is None or not 0 <= db.now - row[1] < NOTED_FOR:
         return None
-    return active(db, scope) if row[0] == (scope.session or claimed or row[0]) else None
+    return _named(db, scope, row[0]) if row[0] == (scope.session or claimed or row[0]) else None
 
 
 def active(db: Db, scope: Scope) -> Session | None:
     """The active session with this agent, if there is one."""
     chosen = active_id(db, scope)
-    sessions = [] if chosen is None else list_sessions(db, scope.within(session=chosen))
-    return sessions[0] if sessions else None
+    return None if chosen is None else _named(db, scope, chosen)
+
+
+def _named(db: Db, scope: Scope, session_id: str) -> Session | None:
+    return next(iter(list_sessions(db, scope.within(session=session_id))), None)
 
 
 def list_sessions(
     db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
 ) -> list[Session]:
-    """The sessions in the scope by age; `after` is a session's `created_at` and id."""
+    """The sessions in the scope by age, or with `newest_first` by when they were last active.
+
+    `after` is the `created_at` of a session, or then its `last_active_at`, and its id.
+    """
     rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
     return [
-        Session(scope=scope.within(agent=agent, session=id_), created_at=from_micros(created_at))
-        for _, id_, agent, created_at, _ in rows
+        Session(
+            scope=scope.within(agent=agent, session=id_),
+            created_at=from_micros(created_at),
+            last_active_at=from_micros(active_at),
+        )
+        for _, id_, agent, created_at, _, active_at in rows
     ]
 
 
 def session_rows(
     db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
 ) -> list[Row]:
-    """The same as rows of `key, session_id, agent_name, created_at, title`."""
+    """The same as rows of `key, session_id, agent_name, created_at, title, active_at`."""
     query = "sessions" if scope.agent is None else "sessions_of_agent"
     query = query if scope.session is None else "session_named"
-    page = dated_page(limit, after, newest_first=newest_first)
-    return db.rows(f"newest_{query}" if newest_first else query, **scope.columns(), **page)
+    query = "newest_sessions" if newest_first else query
+    return db.rows(query, **scope.columns(), **dated_page(limit, after, newest_first=newest_first))
 
 
 def summarized(
@@ -136,18 +151,18 @@ def summarized(
     rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
     named = {"owner": scope.owner, "keys": [key for key, *_ in rows]}
     details = {key: rest for key, *rest in db.rows("session_details", **named)} if rows else {}
-    untitled = [details[key][2] for key, *_, title in rows if title is None and key in details]
+    untitled = [details[key][1] for key, *_, title, _ in rows if title is None and key in details]
     words = _first_words(db, scope, [seq for seq in untitled if seq is not None])
     return [
         SessionSummary(
             scope=scope.within(agent=agent, session=id_),
             created_at=from_micros(created_at),
+            last_active_at=from_micros(active_at),
             title=words.get(first or 0, "") if title is None else title,
-            last_active_at=None if last is None else from_micros(last),
             messages=Tally.of(count, MAX_COUNTED),
         )
-        for key, id_, agent, created_at, title in rows
-        for last, count, first in [details.get(key, (None, 0, None))]
+        for key, id_, agent, created_at, title, active_at in rows
+        for count, first in [details.get(key, (0, None))]
     ]
 
 
@@ -267,7 +282,8 @@ def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=db.now)
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
     _rewrite(db, scope, entry.seq, prepared, session)
-    db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=db.now)
+    named = {"owner": scope.owner, "seqs": [entry.seq], "most": READ_TOGETHER}
+    db.run("void_leases", **named, now=db.now)
     note(db, "messages", scope.owner, "revised", [entry.seq])
     enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=session.key)
 

@@ -12,29 +12,38 @@ WHERE owner = :owner AND session_hash = :session_hash
 INSERT INTO owners (owner, tenant_hash, tenant, user_id, created_at)
 VALUES (:owner, :tenant_hash, :tenant, :user_id, :now) ON CONFLICT DO NOTHING
 
+-- `active_at` is when the last message was said, or else when the session began.
 -- name: @sessions
-SELECT key, session_id, agent_name, created_at, title FROM sessions WHERE owner = :owner
+SELECT s.key, s.session_id, s.agent_name, s.created_at, s.title, coalesce((
+  SELECT @said_at FROM chat_message_history m WHERE @in_session ORDER BY m.id DESC LIMIT 1
+), s.created_at) AS active_at
+FROM sessions s WHERE s.owner = :owner
 
 -- name: @session_page
-(created_at, session_id) {>} (:after_at, :after_id)
-ORDER BY created_at {asc}, session_id {asc} LIMIT :limit
+(s.created_at, s.session_id) > (:after_at, :after_id)
+ORDER BY s.created_at, s.session_id LIMIT :limit
 
 -- name: sessions
 @sessions AND @session_page
 
 -- name: sessions_of_agent
-@sessions AND agent_name = :agent AND @session_page
+@sessions AND s.agent_name = :agent AND @session_page
 
 -- name: session_named
-@sessions AND session_hash = :session_hash
-  AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
-  AND (created_at, session_id) {>} (:after_at, :after_id) LIMIT :limit
+@sessions AND s.session_hash = :session_hash
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent) AND @session_page
 
--- When a session's last message was said, how many there are, up to 1,001, and which of the first
--- is the user's first.
+-- All of a user's sessions are looked at, so that no message that is stored has to note its time.
+-- name: newest_sessions
+WITH listed AS MATERIALIZED (
+  @sessions AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+    AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash))
+SELECT * FROM listed WHERE (active_at, session_id) < (:after_at, :after_id)
+ORDER BY active_at DESC, session_id DESC LIMIT :limit
+
+-- How many messages a session has, up to 1,001, and which of the first is the user's first.
 -- name: session_details
 SELECT s.key,
-  (SELECT @said_at FROM chat_message_history m WHERE @in_session ORDER BY m.id DESC LIMIT 1),
   (SELECT count(*) FROM (
     SELECT 1 FROM chat_message_history m WHERE @in_session LIMIT 1001) AS few),
   (SELECT min(f.id) FROM (
@@ -154,6 +163,9 @@ kind IN (:kinds*) AND dead = 0 AND deaths = 0 AND lease IS NULL AND @due AND @in
 -- name: new_wait
 SELECT 1 FROM jobs WHERE @takeable LIMIT 1
 
+-- name: any_due
+SELECT 1 FROM jobs WHERE kind IN (:kinds*) AND dead = 0 AND @due LIMIT 1
+
 -- name: take_suspect
 -- Not by the index of kinds, which lists all that wait.
 UPDATE jobs SET lease = :lease, run_at = :until,
@@ -222,13 +234,19 @@ DELETE FROM jobs WHERE owner = :owner AND id = :id AND lease = :lease AND dead =
 UPDATE jobs SET lease = NULL, run_at = :run_at, attempts = :attempts, error = :error, dead = :dead
 WHERE owner = :owner AND id = :id AND lease = :lease
 
+-- Also of what is read with some messages: the jobs of those just after them in their sessions.
 -- name: void_leases
 UPDATE jobs SET lease = NULL, run_at = :now
 WHERE owner = :owner AND lease IS NOT NULL AND dead = 0
   AND EXISTS (
     SELECT 1 FROM chat_message_history m
     WHERE m.owner = :owner AND m.id IN (:seqs*) AND m.session_id = jobs.session_id
-      AND m.id BETWEEN jobs.first_seq AND jobs.last_seq)
+      AND m.id <= jobs.last_seq AND :most > (
+        SELECT count(*) FROM (
+          SELECT f.id FROM chat_message_history f
+          WHERE f.owner = :owner AND f.session_id = m.session_id
+            AND f.id > m.id AND f.id < jobs.first_seq
+          LIMIT :most) AS few))
 
 -- name: revive_job
 UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL,
@@ -611,7 +629,7 @@ SELECT id, message_id FROM chat_message_history WHERE owner = :owner AND session
 
 -- The messages that were said just after some others, and so may have been read with them.
 -- name: messages_read_after
-SELECT DISTINCT n.message_id FROM chat_message_history m
+SELECT DISTINCT n.message_id, n.session_id FROM chat_message_history m
 JOIN chat_message_history n ON n.owner = :owner AND n.session_id = m.session_id AND n.id > m.id
 WHERE m.owner = :owner AND m.id IN (:seqs*) AND n.id <= (
   SELECT max(few.id) FROM (

@@ -11,7 +11,7 @@ from memorist.records.documents import ArticleInfo, Summary
 from memorist.records.json_values import dump_json
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import ApiKey
-from memorist.records.values import check_moment, from_micros, to_micros
+from memorist.records.values import check_moment, check_text, from_micros, to_micros
 
 R = TypeVar("R")
 Row = tuple[Any, ...]
@@ -108,7 +108,8 @@ def dated_page(
         case None:
             pass
         case (datetime() as moment, str(id_)):
-            place = (min if newest_first else max)(place, (to_micros(moment), id_))
+            known = to_micros(moment), check_text(id_, "the id in after", InvalidError)
+            place = (min if newest_first else max)(place, known)
         case _:
             raise InvalidError("after must be the moment and the id of the last item before")
     rows = check_count(limit, "limit")

@@ -333,7 +333,7 @@ def put_vectors(
     for job in done:
         advance(db, job)
     if any(job.kind.removesuffix(LATER) in ("index", "embed", "vectors") for job in done):
-        db.run("unprepare_others", owner=scope.owner, embedder=embedder)
+        db.later("unprepare_others", owner=scope.owner, embedder=embedder)
     lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1 or 0 in lengths:
         raise RecordError("vectors must all have the same length, of at least 1")
@@ -341,7 +341,7 @@ def put_vectors(
         return
     [length] = lengths
     named = {"owner": scope.owner, "embedder": embedder}
-    db.run("set_dimensions", **named, dimensions=length)
+    db.later("set_dimensions", **named, dimensions=length)
     _check_dimensions(_dimensions(db, scope, embedder), length)
     db.put_vectors(scope.owner, embedder, vectors)
     for older, newer in sorted((overtaken or {}).items()):

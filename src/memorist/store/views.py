@@ -32,7 +32,16 @@ from memorist.records.memories import (
 )
 from memorist.records.query import Update
 from memorist.records.scope import Scope
-from memorist.records.values import Count, Place, Tally, check_each, fold, from_micros, to_micros
+from memorist.records.values import (
+    Count,
+    Place,
+    Tally,
+    check_each,
+    check_moment,
+    fold,
+    from_micros,
+    to_micros,
+)
 from memorist.store.activity import note
 from memorist.store.engine import Db, ViewWords
 from memorist.store.indexing import index_view
@@ -288,7 +297,10 @@ def facts(
 
 def _moments(valid_at: datetime | None, known_at: datetime | None) -> dict[str, int | None]:
     asked = {"valid_at": valid_at, "known_at": known_at}
-    return {name: None if at is None else to_micros(at) for name, at in asked.items()}
+    return {
+        name: None if at is None else to_micros(check_moment(at, name, InvalidError))
+        for name, at in asked.items()
+    }
 
 
 def naming_values(scope: Scope) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
+from memorist.arguments import NamesArguments
 from memorist.errors import MessageError, NotFoundError
 from memorist.memory import Memory
 from memorist.providers.images import encode_image, note_given, stored_reader
@@ -66,7 +67,7 @@ class BaseMemory(ABC):
         self.close()
 
 
-class ConversationMemory(BaseMemory):
+class ConversationMemory(NamesArguments, BaseMemory):
     """An ordered history that begins with its description as the system message.
 
     Without a `memory` it is lost with this object; with one it is a durable session, which other

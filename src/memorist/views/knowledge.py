@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from memorist.arguments import NamesArguments
 from memorist.errors import BadAnswerError, InvalidError, MessageError, NotFoundError, ProviderError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
 from memorist.memory import Memory
@@ -216,7 +217,7 @@ def _fact_to_dict(fact: Fact) -> Wire:
     }
 
 
-class MemoryManager(BaseMemory):
+class MemoryManager(NamesArguments, BaseMemory):
     """Makes a memory of the kind `memory_type`, and passes every call on to it.
 
         MemoryManager("conversation_history", description="You are a tutor")

@@ -26,7 +26,7 @@ TOOL_RESULTS = ("content", "output", "result")  # the keys that may hold parts t
 MEDIA_TYPES = {
     "image", "image_url", "input_image", "image_file", "audio", "audio_url", "input_audio",
     "video", "video_url", "input_video", "file", "input_file", "document", "media", "text-plain",
-    "container_upload",
+    "container_upload", "computer_screenshot",
 }  # fmt: skip
 # Parts without a type, as Google's and Amazon's APIs have them, are known by their only key.
 UNTYPED_TEXT = {"text", "function_call", "functionCall", "function_response", "functionResponse"}

@@ -156,7 +156,10 @@ class TrustedHosts(CheckMiddleware):
         self._names = set(LOOPBACK)
         for host in hosts:
             if (match := HOST.fullmatch(host.lower())) is None:
-                raise ConfigError(f"{host!r} is not a host; write a name, or a name and a port")
+                raise ConfigError(
+                    f"{host!r} is not a host (MEMORIST_HOSTS, --allow-host); write a name, or a "
+                    "name and a port"
+                )
             self._names.add(match[1])
 
     async def check(self, scope: Scope) -> None:
@@ -174,7 +177,10 @@ class TrustedOrigins(CheckMiddleware):
         self._origins = frozenset(origin.lower() for origin in origins)
         for origin in self._origins:
             if ORIGIN.fullmatch(origin) is None:
-                raise ConfigError(f"{origin!r} is not an origin like https://app.example.com")
+                raise ConfigError(
+                    f"{origin!r} is not an origin like https://app.example.com "
+                    "(MEMORIST_ORIGINS, --allow-origin)"
+                )
         super().__init__(CORSMiddleware(app, self._origins, **CORS) if self._origins else app)
 
     async def check(self, scope: Scope) -> None:

@@ -92,7 +92,7 @@ FACT_ID = "019ca8b2-6c40-7000-8000-000000000004"
 ARTICLE_ID = "019ca8b2-6c40-7000-8000-000000000005"
 SCOPE = Scope(user="ada", agent="tutor")
 REMEMBERED = Remembered(session_id=SESSION_ID, message_ids=(MESSAGE_ID,), added=1)
-SESSION = Session(scope=SCOPE.within(session=SESSION_ID), created_at=AT)
+SESSION = Session(scope=SCOPE.within(session=SESSION_ID), created_at=AT, last_active_at=AT)
 SUMMARY = SessionSummary(
     scope=SESSION.scope,
     created_at=AT,

@@ -157,7 +157,9 @@ class Requester:
                 f"this server is for one local user, {own!r}: name that one, start it with "
                 "--user, or with --auth and an admin's key for many"
             )
-        raise ForbiddenError("this key is for another user; leave user out, or use an admin's key")
+        raise ForbiddenError(
+            "this key is of another user: name that one or none, or use an admin's key"
+        )
 
     def user_or_all(self, name: str | None) -> str | None:
         """The same, but None for an admin who names nobody and means all."""

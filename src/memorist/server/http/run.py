@@ -183,7 +183,9 @@ def resolve_auth(settings: Settings, address: Address, *, keys: bool) -> Setting
     names = settings.hosts.split() + [address.name] * (not address.anywhere)
     auth = settings.auth
     if auth == "auto":
-        required = keys or settings.jwt_key or settings.jwt_jwks_url or not address.loopback
+        tokens = settings.jwt_key or settings.jwt_jwks_url
+        halves = settings.jwt_issuer or settings.jwt_audience  # which `build_guard` refuses alone
+        required = keys or tokens or halves or not address.loopback
         auth = "on" if required else "local"
     return replace(settings, auth=auth, hosts=" ".join(names))
 
@@ -290,7 +292,8 @@ def _memory(settings: Settings, worker: WorkerLink | None = None) -> Memory:
 def _app(settings: Settings, memory: Memory, worker: WorkerLink | None = None) -> Any:
     if settings.auth in ("off", "local"):
         keys = memory.keys if settings.auth == "local" else None
-        guard = Guard.local(settings.tenant, settings.user, keys)
+        home = memory.scope(user=settings.user)  # raises where it cannot be one
+        guard = Guard.local(home.tenant, home.user, keys)
     else:
         guard = build_guard(memory.keys, settings)
     hosts, origins = settings.hosts.split(), settings.origins.split()

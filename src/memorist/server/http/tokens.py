@@ -62,6 +62,8 @@ class PublishedKeys:
         parts = urlsplit(url)
         if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise ConfigError("MEMORIST_JWT_JWKS_URL must be https, so that nobody can change it")
+        if not parts.hostname or "@" in parts.netloc:
+            raise ConfigError("MEMORIST_JWT_JWKS_URL must name a host, and no user")
         try:
             self._client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=JWKS_TIMEOUT_S)
         except jwt.PyJWTError as error:

@@ -283,7 +283,7 @@ def add_resources(server: McpServer, *, own: bool) -> None:
 
         @server.resource("memorist://sessions", mime_type=DATA)
         async def sessions() -> str:
-            """The user's conversations, oldest first."""
+            """The user's conversations, the one that was last active first."""
             return await load(_sessions)
 
     @server.resource("memorist://notes/{user}", mime_type=MARKDOWN)
@@ -298,7 +298,7 @@ def add_resources(server: McpServer, *, own: bool) -> None:
 
     @server.resource("memorist://sessions/{user}", mime_type=DATA)
     async def user_sessions(user: str) -> str:
-        """A user's conversations, oldest first."""
+        """A user's conversations, the one that was last active first."""
         return await load(_sessions, user)
 
     @server.resource("memorist://sessions/{user}/{session}", mime_type=DATA)

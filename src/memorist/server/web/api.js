@@ -12,11 +12,26 @@ export class ApiError extends Error {
   }
 }
 
-export const setKey = (key) => sessionStorage.setItem(KEY, key);
-export const forgetKey = () => sessionStorage.removeItem(KEY);
+// What the browser keeps; where it may keep nothing, what this page knows while it is open.
+export function storage(name) {
+  try {
+    return globalThis[name];
+  } catch {
+    const kept = new Map();
+    return {
+      getItem: (key) => kept.get(key) ?? null,
+      setItem: (key, value) => kept.set(key, value),
+      removeItem: (key) => kept.delete(key),
+    };
+  }
+}
+
+const tab = storage("sessionStorage");
+export const setKey = (key) => tab.setItem(KEY, key);
+export const forgetKey = () => tab.removeItem(KEY);
 
 function headers(extra = {}) {
-  const key = sessionStorage.getItem(KEY);
+  const key = tab.getItem(KEY);
   return key ? { ...extra, Authorization: `Bearer ${key}` } : extra;
 }
 

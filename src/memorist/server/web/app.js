@@ -1,6 +1,6 @@
 // The frame: the rail, the top bar, the view that the address names, the inspector.
 
-import { api, forgetKey, setKey } from "./api.js";
+import { api, forgetKey, setKey, storage } from "./api.js";
 import { Inspector } from "./inspector.js";
 import { SHORTCUTS, useKeys } from "./keys.js";
 import { go, href, useRoute } from "./route.js";
@@ -99,11 +99,13 @@ function Whose({ me, route }) {
   </div>`;
 }
 
+const kept = storage("localStorage");
+
 function Theme() {
-  const [theme, setTheme] = useState(() => localStorage.getItem("memorist-theme") ?? "auto");
+  const [theme, setTheme] = useState(() => kept.getItem("memorist-theme") ?? "auto");
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
-    localStorage.setItem("memorist-theme", theme);
+    kept.setItem("memorist-theme", theme);
   }, [theme]);
   const next = { auto: "light", light: "dark", dark: "auto" }[theme];
   return html`<button
@@ -154,7 +156,14 @@ function SignIn({ onDone }) {
     <form onSubmit=${submit}>
       <h1>Memorist</h1>
       <label
-        >API key<input name="key" type="password" autocomplete="off" required autofocus
+        >API key<input
+          name="key"
+          type="password"
+          autocomplete="off"
+          pattern="\\s*[!-~]+\\s*"
+          title="as memorist keys create wrote it"
+          required
+          autofocus
       /></label>
       <button class="primary">Open</button>
       <p class="meta">

@@ -1,8 +1,10 @@
 // A conversation: which one this browser goes on with, its messages, and the turn that is answered.
 
-import { ApiError, api } from "./api.js";
+import { ApiError, api, storage } from "./api.js";
+import { go } from "./route.js";
 import { useChanges, usePages, useRef, useState } from "./ui.js";
 
+const kept = storage("localStorage");
 const storageKey = (user, agent) => `chatSession_${user}_${agent}`;
 
 // The conversation with an agent: the one that the address names or that this browser keeps, if
@@ -12,10 +14,10 @@ export async function resolveSession({ user, agent, wanted, begin = false }, opt
   const key = storageKey(user, agent);
   const resolve = (id) =>
     api.post("sessions/resolve", { agent: agent || null, session_id: id, new: begin }, options);
-  const kept = wanted ?? localStorage.getItem(key);
-  let found = await resolve(kept ?? (begin ? null : await newest(agent, options)));
-  if (wanted && !found.confirmed) found = await resolve(localStorage.getItem(key));
-  localStorage.setItem(key, found.session_id);
+  const known = wanted ?? kept.getItem(key);
+  let found = await resolve(known ?? (begin ? null : await newest(agent, options)));
+  if (wanted && !found.confirmed) found = await resolve(kept.getItem(key));
+  kept.setItem(key, found.session_id);
   return found;
 }
 
@@ -33,7 +35,7 @@ async function newest(agent, options) {
 // The agent to talk to, where the address names none: that of the conversation it names, the last
 // one here, that of the newest conversation, or else the one without a name.
 export async function agentOf({ user, session }, options) {
-  const last = localStorage.getItem(`chatAgent_${user}`);
+  const last = kept.getItem(`chatAgent_${user}`);
   if (!session && last !== null) return last;
   const which = session ? { session } : { newest_first: true };
   const { items } = await api.get("sessions", { ...which, limit: 1 }, options);
@@ -41,7 +43,7 @@ export async function agentOf({ user, session }, options) {
   return items[0]?.scope.agent ?? "";
 }
 
-export const keepAgent = (user, agent) => localStorage.setItem(`chatAgent_${user}`, agent);
+export const keepAgent = (user, agent) => kept.setItem(`chatAgent_${user}`, agent);
 
 // The messages of a conversation, in pages of 50 from the newest on; `earlier()` reads the page
 // before, `refresh()` what is new.
@@ -122,6 +124,9 @@ export function useConversation(session, agent) {
       if (!stop.signal.aborted) show({ error });
     }
     running.current = null;
+    // The conversation is gone, so that it was said in another.
+    const { session_id = session } = turn.done ?? {};
+    if (session_id !== session) return go({ session: session_id }, { replace: true });
     if (turn.done) receipts.keep(turn.done.message_id ?? turn.asked_id, turn.seen);
     await refresh();
     if (!running.current) setLive(turn.error ? turn : null);

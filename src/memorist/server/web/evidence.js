@@ -65,7 +65,7 @@ function Line({ entry, marked, quote }) {
   const text = textOf(message);
   const shown = all ? text : text.slice(0, LONG);
   return html`<li class=${marked ? "source" : ""} aria-current=${marked ? "true" : undefined}>
-    <span class="meta">${message.name ?? message.role} <${Time} at=${message.created_at} /></span>
+    <span class="meta">${message.name ?? message.role} · <${Time} at=${message.created_at} /></span>
     <p class="text">
       ${marked && quote ? html`<${Marked} text=${shown} words=${[quote]} />` : shown}
       ${

@@ -22,6 +22,7 @@ const SIGNALS = [
   ["speaker", 5, (hit) => `${hit.speaker ?? "Its speaker"} is named in the question.`],
   ["self_reference", 5, () => "Somebody speaks of themselves in it."],
   ["when", 6, (hit) => `It was said in the time asked about: ${exactTime(hit.created_at)}.`],
+  ["update", 6, () => "It updates a message that fits the question, so it stands just above that."],
   ["recency", 6, (hit) => `It was said ${ago(hit.created_at)}.`],
   ["importance", 7, () => "It matters more than most."],
   ["outdated", 7, () => "Something newer was said since: that takes from its score."],

@@ -89,6 +89,9 @@ class PackedIntegers:
     def __iter__(self) -> Iterator[int]:
         return (int.from_bytes(it, "big", signed=True) for it in self.packed)
 
+    def __len__(self) -> int:
+        return len(self.packed)
+
 
 class ArrayDumper(adapt.Dumper):
     """One dimension, no nulls, the type of each; how many, counted from 1; each after its size."""
@@ -115,6 +118,15 @@ class RealsDumper(ArrayDumper):
         psycopg.adapters.types["float4"].oid,
     )
     letter, size = "f", 4
+
+
+def _joined(values: list[Any]) -> Any:
+    """A list as it is sent: numbers as one array, and numbers of several texts, too."""
+    if type(values[0]) is int:
+        return Integers(values)
+    if type(values[0]) is PackedIntegers:
+        return PackedIntegers(chain.from_iterable(it.packed for it in values))
+    return values
 
 
 @cache
@@ -171,9 +183,7 @@ class WatchedConnection(psycopg.Connection[Row]):
     def _dumped(self, statement: SentStatement) -> tuple[SentStatement, Parsed, list[Any], Any]:
         sql, names = numbered(statement.sql)
         given = [statement.values[name] for name in names]
-        values = [
-            Integers(it) if type(it) is list and it and type(it[0]) is int else it for it in given
-        ]
+        values = [_joined(it) if type(it) is list and it else it for it in given]
         sent = self._transformer.dump_sequence(values, [adapt.PyFormat.AUTO] * len(values))
         types = tuple(self._transformer.types or ())
         return statement, (sql, types), list(sent), self._transformer.formats

@@ -68,6 +68,7 @@ class PostgresDb(Db):
     """Named queries on one connection.
 
     What nobody waits for is sent with the next statement, so that all of it takes one round trip.
+    Without a `level` of isolation, each round trip is a transaction of its own.
     """
 
     texts: dict[str, list[Piece] | None]
@@ -77,46 +78,54 @@ class PostgresDb(Db):
         connection: WatchedConnection,
         pgvector: bool,
         indexes: Callable[[], VectorIndexCache],
-        level: str,
+        level: str | None,
     ) -> None:
         self._connection = connection
         self._has_pgvector = pgvector
         self._indexes = indexes
-        self._waiting = [SentStatement(f"BEGIN{level}", prepare=False)]
+        self._is_apart = level is None
+        self._opening = [] if level is None else [SentStatement(f"BEGIN{level}", prepare=False)]
+        self._waiting: list[SentStatement] = []
         self._foreseen: list[SentStatement] = []
         self._foreseen_rare: list[str] = []
         self._counted: Callable[[], list[Row]] | None = None  # the owner's records
 
+    def open(self, query: str, **values: Any) -> None:
+        """Have a transaction begin with a statement."""
+        self._opening.append(SentStatement(QUERIES[query], values, is_read=False))
+
     @property
     def is_sent(self) -> bool:
         """Whether the server was told to begin."""
-        return not (self._waiting and self._waiting[0].sql.startswith("BEGIN"))
+        return not self._opening
 
     def commit(self) -> None:
-        if not self.is_sent and self._waiting[0].sql == "BEGIN":  # all at once is one anyway
-            del self._waiting[0]
-            self.send_waiting()
-        else:
-            self._send(SentStatement("COMMIT", prepare=False))
+        if self._opening and self._opening[0].sql == "BEGIN":  # all at once is one anyway
+            del self._opening[0]
+        elif not self._is_apart:
+            self._waiting.append(SentStatement("COMMIT", prepare=False))
+        self.send_waiting()
 
     def roll_back(self) -> None:
-        self._waiting = []
+        self._opening, self._waiting = [], []
         if self._connection.info.transaction_status in (_Status.INTRANS, _Status.INERROR):
-            self._send(SentStatement("ROLLBACK", prepare=False))
+            self._connection.send([SentStatement("ROLLBACK", prepare=False)])
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._rows(self._asked(query, values))
 
     def run(self, query: str, **values: Any) -> int:
-        return self._send(SentStatement(QUERIES[query], values)).count
+        statement = SentStatement(QUERIES[query], values)
+        self._waiting.append(statement)
+        self.send_waiting()
+        return statement.count
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
         statement = self._asked(query, values)
-        if statement.rows is None and statement not in self._waiting:
-            self._waiting.append(statement)
 
         def rows() -> list[Row]:
-            self.send_waiting()
+            if statement.rows is None:
+                self.send_waiting()
             if statement.rows is None:
                 raise AnswerLostError
             return statement.rows
@@ -133,19 +142,18 @@ class PostgresDb(Db):
         self._foreseen.append(statement)
 
     def _asked(self, query: str, values: dict[str, Any], *, binary: bool = False) -> SentStatement:
-        """A statement that was foreseen, or a new one."""
+        """A statement that was foreseen, or a new one, which waits to be sent."""
         new = SentStatement(QUERIES[query], values, binary=binary)
         for it in self._foreseen:
             if it.sql is new.sql and it.values == values:
                 self._foreseen.remove(it)
                 return it
+        self._waiting.append(new)
         return new
 
     def _rows(self, statement: SentStatement) -> list[Row]:
-        if statement in self._waiting:
+        if statement.rows is None:
             self.send_waiting()
-        elif statement.rows is None:
-            self._send(statement)
         return statement.rows or []
 
     def _binary(self, query: str, **values: Any) -> list[Row]:
@@ -154,18 +162,23 @@ class PostgresDb(Db):
 
     def send_waiting(self) -> None:
         if self._waiting:
-            self._send(self._waiting.pop())
+            self._send()
 
-    def _send(self, last: SentStatement) -> SentStatement:
-        sent, self._waiting = [*self._waiting, last], []
+    def _send(self) -> None:
+        sent, self._waiting = [*self._opening, *self._waiting], []
+        if not self._is_apart:
+            self._opening = []
         self._connection.send(sent)
-        return last
 
     def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
         if max_bytes is None:
             return self.rows(query, **values)
         rows, size = list[Row](), 0
-        self.send_waiting()
+        if self._is_apart:
+            self._is_apart = False
+            self._opening.insert(0, SentStatement("BEGIN", prepare=False))
+        if self._opening or self._waiting:
+            self._send()
         # A cursor of the server, which reads a large value only when its row is fetched.
         with self._connection.cursor("page") as cursor:
             cursor.itersize = FETCHED_ROWS
@@ -374,7 +387,7 @@ class PostgresDb(Db):
     ) -> None:
         numbers = Reals(chain.from_iterable(vectors.values()))
         named = {"owner": owner, "embedder": embedder, "passages": list(vectors)}
-        self.run("put_vectors", **named, numbers=numbers, length=len(numbers) // len(vectors))
+        self.later("put_vectors", **named, numbers=numbers, length=len(numbers) // len(vectors))
 
     def note_forget(self) -> str:
         return RESIDUE

@@ -144,6 +144,9 @@ WITH counted AS (
 -- name: begin_for_all
 @begin_counted, set_config('memorist.worker', 'on', true)
 
+-- name: begin_reading_all
+@begin, set_config('memorist.worker', 'on', true)
+
 -- name: begin_briefly
 @begin, set_config('lock_timeout', '5s', true)
 
@@ -214,9 +217,10 @@ WITH home AS MATERIALIZED (
     to_timestamp(at / 1000000) + mod(at, 1000000) * interval '1 microsecond', message::jsonb
   FROM said
 ), cut AS MATERIALIZED (
-  SELECT s.seq * @per_message + p.piece AS id, s.*, p.start_at, p.stop_at, p.words
+  SELECT s.seq * @per_message + p.piece AS id, s.*, p.start_at, p.stop_at,
+    (CAST(:words AS bigint[]))[p.before + 1 : p.until] AS words
   FROM json_to_recordset(CAST(:pieces AS json)) AS p
-    (of integer, piece integer, start_at integer, stop_at integer, words bigint[])
+    (of integer, piece integer, start_at integer, stop_at integer, before integer, until integer)
   JOIN said s ON s.place = p.of
 ), indexed AS (
   INSERT INTO passages (id, owner, kind, agent_name, session_id, start_at, stop_at, created_at, role,

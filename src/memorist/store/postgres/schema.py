@@ -105,7 +105,7 @@ def try_pgvector(connection: psycopg.Connection[Row]) -> str:
             connection.execute("CREATE EXTENSION vector")
         version = value(connection, "pgvector_version")
     if version is None:  # not on this server, or not for this user
-        return "exact: pgvector is not installed"
+        return "exact: pgvector is not installed; a superuser may CREATE EXTENSION vector"
     while (verdict := value(connection, "meta", key="pgvector")) == f"trying {version}":
         if time.monotonic() >= deadline:
             return f"exact: pgvector {version} crashed the server when it was tried"

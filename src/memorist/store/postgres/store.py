@@ -210,7 +210,7 @@ class PostgresEngine(ProcessPart):
         reading: PipelinedRead | None = getattr(self._in_thread, "reading", None)
         if reading is not None and reading.owner == owner:
             return self._patiently(partial(reading.read, work), self._deadline())
-        how: dict[str, Any] = {"level": SNAPSHOT if snapshot else "", "bounded": bounded}
+        how: dict[str, Any] = {"level": SNAPSHOT if snapshot else None, "bounded": bounded}
         return self._patiently(partial(self._transact, owner, work, **how), self._deadline())
 
     @contextlib.contextmanager
@@ -228,6 +228,9 @@ class PostgresEngine(ProcessPart):
         return self._once(owner, work, begin, bounded=not exclusive)
 
     def all_owners(self, work: Callable[[Db], T], *, reads: bool = False) -> T:
+        if reads:
+            how: dict[str, Any] = {"begin": "begin_reading_all", "level": None}
+            return self._patiently(partial(self._transact, "", work, **how), self._deadline())
         return self._once("", work, "begin_for_all")
 
     def scrub(self) -> str:
@@ -296,7 +299,7 @@ class PostgresEngine(ProcessPart):
         owner: str,
         left_ms: int,
         begin: str,
-        level: str = "",
+        level: str | None = "",
         *,
         bounded: bool = True,
         **count: Any,
@@ -310,7 +313,7 @@ class PostgresEngine(ProcessPart):
             bound = "statement_timeout" if bounded else "lock_timeout"
             time_left = {"bound": bound, "left_ms": str(left_ms)}
             ours = {"role": self._role, "known": self._known}
-            db.tell(begin, owner=owner, **ours, **time_left, **count)
+            db.open(begin, owner=owner, **ours, **time_left, **count)
             try:
                 yield db
             except BaseException as error:
@@ -323,7 +326,7 @@ class PostgresEngine(ProcessPart):
         """Have the server work as our role: in this transaction, or in all of a connection."""
         ours = {"role": self._role, "search_path": self._search_path, "idle": _IDLE}
         if connection.prepare_threshold is None:
-            db.tell("set_up", **ours, local=True)
+            db.open("set_up", **ours, local=True)
         elif not connection.is_set_up:
             connection.send([SentStatement(QUERIES["set_up"], {**ours, "local": False})])
             connection.is_set_up = True

@@ -98,8 +98,8 @@ def get_active_session(query: Url[schemas.AgentRequest], caller: Caller) -> Sess
 class SessionsQuery(schemas.SessionPageQuery):
     """A page of sessions."""
 
-    newest_first: schemas.NewestFirst = False
-    summary: bool = Field(False, description="With title, last activity and number of messages.")
+    newest_first: bool = Field(False, description="From the one that was last active back.")
+    summary: bool = Field(False, description="With title and number of messages.")
 
 
 class RenameSessionBody(schemas.UserRequest):
@@ -110,10 +110,11 @@ class RenameSessionBody(schemas.UserRequest):
 
 @operation("list_sessions", example=SUMMARY)
 def list_sessions(query: Url[SessionsQuery], caller: Caller) -> Page[SessionSummary | Session]:
-    """The user's sessions, oldest first."""
+    """The user's sessions, oldest first, or with `newest_first` the one last active leads."""
     listed: Any = caller.memory.session_summaries if query.summary else caller.memory.sessions
     read = partial(listed, **caller.place(query), newest_first=query.newest_first)
-    return keyset_page(read, query, big=False)
+    moment = "last_active_at" if query.newest_first else "created_at"
+    return keyset_page(read, query, moment=moment, big=False)
 
 
 @operation("rename_session", example=SUMMARY)

@@ -68,7 +68,7 @@ function Room({ agent, session, user, route, me, onGone }) {
     j: () => step(1),
     k: () => step(-1),
   });
-  const name = agent || "Agent";
+  const name = agent || "the agent";
   return html`<div class=${`chat ${listed ? "listed" : ""}`}>
     <${Sessions}
       user=${user}
@@ -94,7 +94,7 @@ function Room({ agent, session, user, route, me, onGone }) {
         <button class="quiet" onClick=${() => setDialog("delete")}>Delete</button>
       </header>
       ${
-        talk.log.error
+        talk.log.error && !talk.live
           ? html`<${Problem} error=${talk.log.error} retry=${talk.log.reload} />`
           : html`<${Thread}
               talk=${talk}
@@ -171,7 +171,7 @@ function Sessions({ user, agent, session, every, onNew, onPick }) {
             >
               <span class="clip">${titled(it)}</span>
               <span class="meta">
-                <${Time} at=${it.last_active_at ?? it.created_at} />
+                <${Time} at=${it.last_active_at} />
                 ${it.messages && html`<span>${count(it.messages)} ${it.messages.count === 1 ? "message" : "messages"}</span>`}
                 ${every && it.scope.agent && html`<span>${it.scope.agent}</span>`}
               </span>

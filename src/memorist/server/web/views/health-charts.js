@@ -36,7 +36,7 @@ function Bars({ buckets, label }) {
           height=${Math.max(height, count ? 2 : 0)}
         />
         ${count > 0 && html`<text x=${step / 2} y=${HEIGHT - height - 4}>${number(count)}</text>`}
-        <text x=${step / 2} y=${HEIGHT + 14}>${bound(end)}</text>
+        <text x=${step / 2} y=${HEIGHT + 14}>${bound(end)}${i === 0 ? " ms" : ""}</text>
       </g>`;
     })}
     <line x2=${WIDTH} y1=${HEIGHT} y2=${HEIGHT} />

@@ -32,7 +32,7 @@ function bandsOf(memories, sessions) {
 
 function bandOf(id, { session, memories }) {
   const times = memories.map((memory) => Date.parse(memory.created_at));
-  const [created, last] = [session?.created_at, session?.last_active_at ?? session?.created_at];
+  const [created, last] = [session?.created_at, session?.last_active_at];
   const all = [...times, ...(last ? [Date.parse(last)] : [])];
   const stop = Math.max(...all);
   // A conversation that was imported began before its session was made.

@@ -75,7 +75,7 @@ async function readRange({ after, before, agent }, signal) {
   const range = { after: new Date(after).toISOString(), before: new Date(before).toISOString() };
   const query = { agent, state: "all", newest_first: true, limit: 200, ...range };
   const sessionsOf = { agent, newest_first: true, summary: true, limit: 100 };
-  const old = (session) => Date.parse(session.created_at) < after;
+  const old = (session) => Date.parse(session.last_active_at) < after;
   const [memories, sessions] = await Promise.all([
     readPages("memories", query, signal),
     readPages("sessions", sessionsOf, signal, old),
