@@ -14,6 +14,7 @@ from memorist.records.memories import plain_text
 from memorist.records.values import fold
 
 NOBODY: Mapping[str, str] = {}
+SAID_CHARS = 500  # of what was said before, its last, that tell whom a pronoun means
 MOST_CHARS = 1_000  # of what was said before
 _WORDS = re.compile(r"[.!?\n]|[^\W\d_][\w'-]*")
 _BEGINS = re.compile(r"(?P<lead>(?:^|[.,;:!?—–\n] ?)(?:and |but |so )?)(?P<word>[^\W\d_]+)")

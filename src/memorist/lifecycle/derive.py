@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memorist.language.people import NOBODY, People, names_someone
+from memorist.language.pronouns import SAID_CHARS
 from memorist.lifecycle import model
 from memorist.lifecycle.neighbours import all_facts, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
@@ -36,8 +37,7 @@ from memorist.store.base import Store
 from memorist.store.runner import ForegroundGate
 
 CONTEXT = 20  # messages before those of the jobs that are read too
-SAID_BEFORE = 3  # messages of the user that tell whom "she" means, and
-MAX_SAID_CHARS = 500  # of each
+SAID_BEFORE = 3  # messages of the user that tell whom "she" means
 REVISED = "its message was revised"
 MAX_MESSAGES = 50  # in one call of the model, and
 MAX_CHARS = 40_000
@@ -61,7 +61,7 @@ class SessionBatch:
         if entry.message.role != "user":
             return []
         own = [one for one in self.before(entry.seq, CONTEXT) if one.message.role == "user"]
-        return [one.message.text[-MAX_SAID_CHARS:] for one in own[-SAID_BEFORE:]]
+        return [one.message.text[-SAID_CHARS:] for one in own[-SAID_BEFORE:]]
 
 
 def trust_group(source: str) -> str:

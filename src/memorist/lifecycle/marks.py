@@ -75,6 +75,8 @@ def sure_marks(
     own = bool(language.cues["own"].search(plain(sentence)))
     # "Actually it's Bergen": what that corrects is for others to find out.
     corrects = bool(language.cues["corrections"].search(plain(sentence)))
+    single = [(text, mark.chance) for _, text, mark in marks if is_single_valued(mark.predicate)]
+    values = [text for text, chance in single if chance >= SURER]
     for place, text, mark in marks:
         start = place if sentence.startswith(text, place) else sentence.find(text)
         if start < 0:
@@ -82,6 +84,8 @@ def sure_marks(
         least = SURER if is_single_valued(mark.predicate) else SURE
         if mark.chance < least or (corrects and not own):
             continue
+        if mark.predicate == "event" and any(one in text for one in values if one != text):
+            continue  # "I moved to Graz yesterday" says where they live
         if _is_plausible(text, mark.predicate, language) and not _is_of_other(
             sentence[:start], mark.predicate, language
         ):

@@ -343,8 +343,9 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     dropped = list[RuleMatch]()
     for mark in matches:
         start, end = mark.parts.span()
-        # "I'm off sugar until June" is no plan and no diet
-        if mark.rule.predicate in (*PLANS, "diet") and not mark.rule.ends:
+        # "I'm off sugar until June" is no plan, and no diet because the reader says so
+        no_more = (*PLANS, "diet") if mark.is_marked else PLANS
+        if mark.rule.predicate in no_more and not mark.rule.ends:
             dropped += [mark for first, last in left if start <= first and last <= end]
         if not mark.is_marked:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
@@ -248,7 +248,8 @@ class Statement(NamedTuple):
         if ends:
             return max(ends)
         lasts = _STAY if brief or match.rule.predicate != PLANS[0] else _PLANNED
-        return self.said_at + lasts
+        latest = datetime.max.replace(tzinfo=UTC)
+        return self.said_at + min(lasts, latest - self.said_at)
 
     def end_of(self, match: RuleMatch) -> DateSpan | None:
         """The date ahead until which a claim holds, if its clause names one: "until June"."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memorist.errors import NotFoundError
-from memorist.language.pronouns import borrows, has_pronoun, people_in
+from memorist.language.pronouns import SAID_CHARS, borrows, has_pronoun, people_in
 from memorist.records.log import check_source
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.query import Forgotten
@@ -85,11 +85,12 @@ def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     # The later ones are queued after it and as it is, so that they are derived after it, too.
     if _forget_messages(db, scope, [], also=borrowing, kind="embed"):
         db.run("count_change", owner=owner, base=None)
-    if people_in(old) != people_in(new):
+    if people_in(old[-SAID_CHARS:]) != people_in(new[-SAID_CHARS:]):
         named = {"owner": owner, "seqs": [seq for seq, _ in places], "most": READ_TOGETHER}
         later: dict[str, Any] = dict(db.rows("messages_read_after", **named))
         for entry in find(db, user, list(later)):
-            if has_pronoun(entry.message.text):
+            text = entry.message.text
+            if len(text) > SAID_CHARS or has_pronoun(text):  # no long work in a transaction
                 session = later[entry.message.message_id]
                 enqueue(db, owner, "embed", entry.seq, entry.seq, session=session)
 
