@@ -393,7 +393,8 @@ i.tags::jsonb ?& CAST(:tags AS text[])
 chat_message_history m ON m.owner = :owner AND m.message_id = v.message_id
 
 -- Looked up one by one, which PostgreSQL does for what is lateral and offset: it takes what is found
--- for hundreds of times as many, and would read all that the user has.
+-- for hundreds of times as many, and would read all that the user has. A fact that was told in several
+-- sessions leads to the messages of its own, as on SQLite, which finds no message without its session.
 -- name: linked
 WITH near AS MATERIALIZED (
   SELECT DISTINCT n.fact FROM unnest(CAST(:names AS text[])) AS e (name) CROSS JOIN LATERAL (
@@ -422,6 +423,8 @@ SELECT passage, max(score) FROM (
         AND id @of_message
       ORDER BY id LIMIT 1) AS first
     WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL
+      AND (k.session_id IS NULL OR m.session_id = (SELECT q.session_id FROM passages q
+        WHERE q.owner = :owner AND q.view_id = k.id LIMIT 1))
     OFFSET 0) AS p
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
