@@ -69,7 +69,9 @@ def memory(tmp_path: Path) -> memorist.Memory:
 
 
 def worked(done: Done) -> str:
-    assert (done.returncode, done.stderr) == (0, b"")
+    """What it shows; a slow machine may remark that some jobs are not done yet."""
+    said = [line for line in done.stderr.splitlines() if not line.startswith(b"jobs that wait")]
+    assert (done.returncode, said) == (0, [])
     return done.stdout.decode()
 
 

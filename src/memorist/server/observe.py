@@ -56,8 +56,10 @@ def set_up_logging(settings: Settings) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if settings.log_format == "json" else TextLines(TEXT))
     level = settings.log_level.upper()
-    logging.basicConfig(level="INFO" if level == "DEBUG" else level, handlers=[handler])
-    logging.getLogger("memorist").setLevel(level)
+    if level == "DEBUG":
+        logging.getLogger("memorist").setLevel(level)
+        level = "INFO"
+    logging.basicConfig(level=level, handlers=[handler])
     if settings.access_log == "on":
         access.setLevel(logging.INFO)
 
