@@ -135,9 +135,10 @@ def _meant(text: str, pronoun: str, language: Language, known: Mapping[str, str]
 
 def _told_of(text: str, language: Language) -> Iterator[str]:
     """The names of those of whom a text says something as of a person: "Lena works at Bosch"."""
+    seen = plain(text)
     for rule in language.rules:
         if rule.group == "relation" and "(?P<thing>" in rule.pattern.written:
-            for match in rule.pattern.finditer(plain(text)):
+            for match in rule.pattern.finditer(seen):
                 if match["thing"]:
                     yield text[slice(*match.span("thing"))]
 

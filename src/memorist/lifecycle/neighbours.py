@@ -50,9 +50,9 @@ class Neighbours:
     people: People = NOBODY
 
     def said_until(self, said_at: datetime, now: datetime) -> Neighbours:
-        """The same at a statement's moment, without the dates of a clock that was far ahead.
+        """The same for a statement of this moment: what a clock far ahead has dated is older.
 
-        What that clock dated was said before, nobody knows when, and is as it was left.
+        Nobody knows by how much, so its facts count as the oldest of all.
         """
         latest = now + AHEAD
         if said_at > latest:  # by that clock
