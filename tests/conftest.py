@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from httpx._config import DEFAULT_TIMEOUT_CONFIG as PATIENCE
 from httpx._transports import default as transports
 from hypothesis import settings
 
@@ -24,6 +25,8 @@ _numbers = itertools.count(1)
 gc.disable()  # until all tests are imported
 # Each client would read all certificates anew, which takes longer than most requests here.
 vars(transports)["create_ssl_context"] = functools.cache(httpx.create_ssl_context)
+# On a machine that does much else, an answer can take longer than httpx waits by default.
+PATIENCE.connect = PATIENCE.read = PATIENCE.write = PATIENCE.pool = 60
 # Where the tests run in the background Ctrl-C is ignored, and would be by their children, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

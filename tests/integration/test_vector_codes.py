@@ -183,7 +183,7 @@ def test_a_vector_that_is_committed_after_later_ones_were_read_is_not_passed_ove
         def write(db: Db) -> None:
             search.put_vectors(db, ADA, "e", {new[0]: rows[150].tolist()})
             written.set()
-            go_on.wait(5)
+            go_on.wait(60)
 
         def put(start: int) -> None:
             some_new = dict(zip(new[start:], rows[150 + start :].tolist(), strict=True))
@@ -192,7 +192,7 @@ def test_a_vector_that_is_committed_after_later_ones_were_read_is_not_passed_ove
         first = threading.Thread(target=lambda: store._engine.write(ADA.owner, write))
         second = threading.Thread(target=put, args=(1,))
         first.start()
-        assert written.wait(5)
+        assert written.wait(60)
         second.start()
         assert len(nearest(store, rows[0].tolist(), 999)) == len(passages)
         go_on.set()

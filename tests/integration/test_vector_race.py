@@ -35,7 +35,7 @@ def test_who_removes_a_passage_takes_its_unwritten_vector_along(memory: Memory) 
         done.wait(0.5)  # until the other one waits, or is through
 
     def remove() -> None:
-        written.wait(5)
+        written.wait(60)
         store.apply(scope, [Expire(id=item, reason="it is over", at=now())])
         done.set()
 

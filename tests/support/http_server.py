@@ -28,7 +28,7 @@ def serving(app: Any, **options: Any) -> Iterator[str]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        for _ in range(1_000):
+        for _ in range(6_000):
             if server.started:
                 break
             if not thread.is_alive():

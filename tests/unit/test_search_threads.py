@@ -122,7 +122,7 @@ def test_a_question_without_names_is_embedded_while_names_are_looked_for(
             return super().embed_query(text)
 
     def late(scope: Scope) -> list[str]:
-        in_time.append(begun.wait(10))
+        in_time.append(begun.wait(60))
         return speakers(scope)
 
     monkeypatch.setattr(store, "speakers", late)

@@ -70,7 +70,7 @@ def test_a_job_stays_a_slow_models_for_as_long_as_it_takes(
     say(store, "I live in Berlin.")
     thread = threading.Thread(target=worker.step)
     thread.start()
-    assert model.reached.wait(10)
+    assert model.reached.wait(60)
     deadline = time.monotonic() + 1
     while time.monotonic() < deadline:
         assert store.claim(kinds=("embed",), lease_seconds=1) == []
@@ -124,7 +124,7 @@ def test_close_returns_soon_and_gives_back_what_is_not_done(
     say(store, "I live in Berlin.")
     say(store, "I play the viola.", scope=ADA.within(session="other"))
     worker.wake()
-    assert model.reached.wait(10)
+    assert model.reached.wait(60)
     thread = worker._thread
     assert thread is not None
     monkeypatch.setattr(thread, "join", lambda timeout: None)  # seconds nobody needs to wait
@@ -147,7 +147,7 @@ def test_a_store_that_is_closed_beneath_a_worker_ends_quietly(
     worker = worker_of(store, model)
     say(store, "I live in Berlin.")
     worker.wake()
-    assert model.reached.wait(10)
+    assert model.reached.wait(60)
     store.close()
     worker.stop()
     model.let_go.set()

@@ -87,9 +87,10 @@ class DaemonPool(ProcessPart):
     The process waits for `native` work when it ends: stopped in native code, Python aborts.
     """
 
-    def __init__(self, size: int = 16, *, native: bool = True) -> None:
+    def __init__(self, size: int = 16, *, native: bool = True, name: str = "memorist-pool") -> None:
         self._size = size
         self._native = native
+        self._name = name
         self._lock = fork_safe(threading.Lock())
         self._reset()
         self.watch_process()
@@ -117,7 +118,7 @@ class DaemonPool(ProcessPart):
             if at_once and self._free <= 0 and self._threads >= self._size:
                 return False
             if self._free <= 0 and self._threads < self._size:
-                threading.Thread(target=self._serve, name="memorist-pool", daemon=True).start()
+                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
                 self._threads += 1
                 self._free += 1
             self._free -= 1

@@ -53,7 +53,7 @@ class Indexer(JobRunner):
         super().__init__(store, embedding_kinds(embedder.name), gate)
         self._embedder = embedder
         self._lanes = LANES if hasattr(embedder, "load") else 1
-        self._pool = DaemonPool(LANES)
+        self._pool = DaemonPool(LANES, name="memorist-lane")
         self._then = then
         self._prepared_at = float("-inf")
 
