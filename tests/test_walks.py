@@ -24,37 +24,39 @@ import json, sys, threading
 from pathlib import Path
 
 called = set()
-watching = False
-def watch(frame, event, argument):  # background jobs walk elsewhere
-    if watching and threading.current_thread().name in ("MainThread", "memorist-pool"):
+watched = ()
+def watch(frame, event, argument):
+    if threading.current_thread().name in watched:
         called.add(frame.f_code.co_filename)
 threading.setprofile(watch)
 
 import memorist
-memory = memorist.Memory(":memory:", extraction=memorist.Extraction())
+[_, file] = sys.argv
+with memorist.Memory(file, extraction=memorist.Extraction()) as memory:
+    chat = memory.session(user="ada", agent="tutor")
+    chat.add("user", "I moved to Berlin in March.")
+    chat.add("user", "My sister is called Eva, and she lives in Rome.")
+    memory.jobs.catch_up()
+memory = memorist.Memory(file, extraction=None)  # all is derived: nothing works in the background
 chat = memory.session(user="ada", agent="tutor")
-def remember(text):
-    chat.add("user", text)
+def remember():
+    chat.add("user", "I like tea.")
 def recall():
     return memory.recall("Where does Ada live?", user="ada", deadline_ms=None)
-remember("I moved to Berlin in March.")
-remember("My sister is called Eva, and she lives in Rome.")
-memory.jobs.catch_up()
 assert recall().hits
 walks = {}
-for call in (lambda: remember("I like tea."), recall):
-    memory.jobs.catch_up()
+for call, threads in ((recall, ("MainThread", "memorist-pool")), (remember, ("MainThread",))):
     called.clear()
-    watching = True
+    watched = threads
     sys.setprofile(watch)
     call()
     sys.setprofile(None)
-    watching = False
+    watched = ()
     room = Path(memorist.__file__).parent
-    walks[len(walks)] = sorted(
+    walks[call.__name__] = sorted(
         str(Path(name).relative_to(room)) for name in called if Path(name).is_relative_to(room)
     )
-print(json.dumps(list(walks.values())))
+print(json.dumps(walks))
 memory.close()
 """
 
@@ -67,10 +69,14 @@ def _named(heading: str) -> tuple[list[str], set[str]]:
     return re.findall(r"^\| \d+ \| `([\w/.]+)`", table, re.M), set(re.findall(FILE, leaves))
 
 
-def test_the_files_of_both_walks_are_those_that_a_call_passes_through() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
-    limits = {"A message's way in": 12, "A recall": 16}
-    for (heading, limit), files in zip(limits.items(), json.loads(done.stdout), strict=True):
+def test_the_files_of_both_walks_are_those_that_a_call_passes_through(tmp_path: Path) -> None:
+    script = [sys.executable, "-c", SCRIPT, str(tmp_path / "memory.db")]
+    walks = json.loads(subprocess.run(script, capture_output=True, check=True).stdout)
+    for call, heading, limit in (
+        ("remember", "A message's way in", 12),
+        ("recall", "A recall", 16),
+    ):
+        files = walks[call]
         path, leaves = _named(heading)
         assert len(path) <= limit
         assert set(path) == {name for name in files if not name.startswith(LEAVES)}

@@ -48,7 +48,7 @@ def kill(child: Forked, after_seconds: float = 0) -> list[str]:
     return rest.decode().split("\n")[:-1]
 
 
-def finish(child: Forked, *, timeout_seconds: float = 60) -> list[str]:
+def finish(child: Forked, *, timeout_seconds: float = 300) -> list[str]:
     """Let the child run to its end, which must be a good one; return the lines it wrote."""
     rest, _ = child.communicate(timeout=timeout_seconds)
     assert child.returncode == 0, f"the child failed with {child.returncode}"

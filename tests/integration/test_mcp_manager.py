@@ -191,7 +191,7 @@ def died(tmp_path: Path, kill: Callable[[ReviseNode, int], Awaitable[Any]]) -> l
     server, pid = started(tmp_path)
 
     async def main() -> list[dict[str, Any]]:
-        async with McpManager(server) as manager:
+        async with McpManager(server, timeout_s=120) as manager:
             node = ReviseNode(manager)
             return [
                 written(await node.execute(talk(1))),

@@ -32,7 +32,7 @@ class Recorder(McpManager):
     """A manager that keeps what it was asked to call."""
 
     def __init__(self, target: Any, **options: Any) -> None:
-        super().__init__(target, **options)
+        super().__init__(target, **{"timeout_s": 120, **options})
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
