@@ -17,7 +17,7 @@ MINUTE = 60  # after which the jobs of a process that died are free
 
 
 def test_a_rebuild_that_is_killed_goes_on(target: str) -> None:
-    kill_and_resume(target, seed=1, kills=4)
+    kill_and_resume(target, seed=1, kills=2)
 
 
 @pytest.mark.prove
