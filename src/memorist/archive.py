@@ -23,6 +23,7 @@ from memorist.context.documents.markdown import chunks as cut
 from memorist.errors import InvalidError, RecordError
 from memorist.records.archive import (
     ArchiveRecord,
+    EntryRecord,
     MessageRecord,
     NoteRecord,
     RestoreReport,
@@ -36,7 +37,7 @@ from memorist.records.archive import (
     type_of,
 )
 from memorist.records.documents import Article
-from memorist.records.json_values import has_too_many_values, refuse_constant
+from memorist.records.json_values import any_json, has_too_many_values, refuse_constant
 from memorist.records.scope import ROOMS, Scope, shared_scope
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
@@ -310,6 +311,8 @@ def _refuse_long(batch: Iterable[Located], most: int) -> None:
                     check_text_size(text, type_of(it.record))
                 case ViewRecord(record=Article(text=text)):
                     check_text_size(text, "article")
+                case EntryRecord(text=text, value=value):
+                    check_text_size(any_json(value) + text, "entry")
         except InvalidError as error:
             raise RecordError(f"line {it.number:,} of the archive: {error}") from None
 

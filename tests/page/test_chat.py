@@ -105,6 +105,15 @@ def test_a_conversation_goes_on_wherever_its_user_is(memory: Memory, open_page: 
         assert kept(page, "cook") == session
 
 
+def test_junk_that_a_browser_keeps_is_dropped(tmp_path: Path, open_page: Open) -> None:
+    junk = """for (const key of ["chatAgent_ada", "chatSession_ada_"])
+        localStorage.setItem(key, "x".repeat(2_000))"""
+    with Memory(tmp_path / "memory.db", embedder=None) as memory, local_server(memory) as server:
+        page = open_page(server.url, "chat", before=lambda page: page.add_init_script(junk))
+        expect(page.get_by_label("Message", exact=True)).to_be_visible()
+        assert page.evaluate("localStorage.chatAgent_ada") == ""
+
+
 def _undo_and_restore(page: Page, asked: Locator) -> None:
     """The memories made of a message stand beside it; one is undone, and then that is."""
     made = asked.get_by_role("list", name="Remembered")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,30 @@ def test_an_exception_is_logged_without_its_text() -> None:
         line = formatter.format(record)
         assert "ValueError" in line
         assert CANARY not in line
+
+
+TRACED = """
+import pathlib, sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from tests.server.api import an_api
+spans = InMemorySpanExporter()
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(spans))
+with an_api(pathlib.Path(sys.argv[1])) as api:
+    assert api.ada.get("/api/memories", params={"text": "swordfish"}).is_success
+    assert api.ada.post("/api/recall", json={"question": "swordfish"}).is_success
+print(*(span.to_json() for span in spans.get_finished_spans()))
+"""
+
+
+def test_spans_of_a_server_tell_nothing_of_its_requests(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TRACED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert "memorist.recall" in done.stdout, done.stderr
+    assert CANARY not in done.stdout
 
 
 def test_every_operation_has_an_area_and_every_area_an_operation() -> None:

@@ -20,6 +20,7 @@ from memorist.context.documents import reading
 from memorist.errors import ConflictError, InvalidError, RecordError, TooLargeError
 from memorist.records import json_values
 from memorist.records.archive import KINDS, fields_of, line_of
+from memorist.records.entry import Put
 from memorist.store import indexing
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
@@ -220,20 +221,28 @@ def test_a_message_longer_than_the_store_takes_is_refused_before_anything_is_sto
         assert small.restore([exported]).users > 0
 
 
-def test_a_note_or_article_longer_than_the_store_takes_is_refused_by_every_way(
+def test_a_note_article_or_entry_longer_than_the_store_takes_is_refused_by_every_way(
     memory: Memory, exported: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert indexing.MAX_TEXT_BYTES >= reading.MAX_BYTES
+    long, scope, amy = "a" * 3_000, memory.scope(user="zoe"), memory.scope(user="amy")
+    put = Put(namespace=("a",), key="long", value={"it": long})
+    memory.store.batch(amy, (), [put])
+    entry = b"".join(memory.export("amy"))
+    memory.forget(user="amy", everything=True)
     monkeypatch.setattr(indexing, "MAX_TEXT_BYTES", 2_999)
-    long, scope = "a" * 3_000, memory.scope(user="zoe")
     with pytest.raises(TooLargeError, match="the note has 3,000 bytes"):
         memory.note_versions.write(scope, long, base_version=0)
     with pytest.raises(TooLargeError, match="the article has 3,000 bytes"):
         memory.library(user="zoe").add("Long", long)
+    with pytest.raises(TooLargeError, match="the entry has 3,009 bytes"):
+        memory.store.batch(scope, (), [put])
     for name in ("note", "article"):
         with pytest.raises(RecordError, match=f"line [0-9]+ .* the {name} has 3,000 bytes"):
             memory.restore([packed(changed(unpacked(exported), name, text=long))])
-    assert "zoe" not in {it.user for it in memory.users()}
+    with pytest.raises(RecordError, match=r"line 3 .* the entry has 3,009 bytes"):
+        memory.restore([entry])
+    assert not {"zoe", "amy"} & {it.user for it in memory.users()}
 
 
 def test_what_is_there_stays_and_is_reported(memory: Memory, exported: bytes) -> None:

@@ -30,7 +30,7 @@ from memorist.records.json_values import any_json
 from memorist.records.scope import Scope
 from memorist.records.values import Count, from_micros, to_micros
 from memorist.store.engine import Db, Piece
-from memorist.store.indexing import Preparation, index_pieces
+from memorist.store.indexing import Preparation, check_text_size, index_pieces
 from memorist.store.log import add_owner
 from memorist.store.rows import ALL, END, Row
 
@@ -83,6 +83,7 @@ def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> Pre
         "ttl": None if put.ttl is None else put.ttl // MICROSECOND,
         "now": None if put.written_at is None else to_micros(put.written_at),
     }
+    check_text_size(columns["value"] + columns["text"], "entry")
     return PreparedPut(id_, columns, pieces)
 
 

@@ -22,7 +22,7 @@ from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros, to_micros
 from memorist.store.engine import Db, Engine, Piece
 from memorist.store.jobs import enqueue
 
-MAX_TEXT_BYTES = 32_000_000  # of notes and articles, and of the files that are read
+MAX_TEXT_BYTES = 32_000_000  # of notes, articles and entries, and of files that are read
 MAX_MESSAGE_BYTES = 1_048_576  # of a message's text in UTF-8, unless a setting says otherwise
 DAY = 86_400_000_000  # microseconds
 EMPTY = [(0, 0)]
@@ -113,7 +113,7 @@ def check_size(text: str, most: int) -> None:
 
 
 def check_text_size(text: str, name: str) -> None:
-    """Raise if a note or article has more bytes than a store takes."""
+    """Raise if a note, article or entry has more bytes than a store takes."""
     _check_bytes(text, MAX_TEXT_BYTES, f"{name} has {{}} bytes", "divide it")
 
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -70,6 +71,8 @@ for ending in (".js", ".mjs"):  # a system may have other types, which browsers 
     mimetypes.add_type("text/javascript", ending)
 MAX_TENANTS = 1_024  # whose memories are cached
 YOUNG_OBJECTS = 10_000  # before garbage is looked for: a chat makes a thousand
+# The framework's own, off: where the host traces, it would tell what a request's query says.
+TELEMETRY = TelemetryConfig(tracing=False, metrics=False, logs=False, auto_configure=False)
 # Looked for first, as a path is compared with one route after the other.
 OFTEN = ("/api/messages", "/api/recall", "/api/context", "/api/chat")
 router.routes.sort(key=lambda route: getattr(route, "path", "") not in OFTEN)
@@ -147,6 +150,7 @@ def _routes(
         summary="The memory of AI agents.",
         openapi_url=None,  # FastAPI's own route would make the document on the event loop
         lifespan=alive,
+        telemetry=TELEMETRY,
         redirect_slashes=False,
         exception_handlers={
             MemoristError: on_error,

@@ -32,10 +32,24 @@ async function newest(agent, options) {
   }
 }
 
+// The agent and the conversation to show. A name that is kept here and can be no agent's is dropped.
+export async function whereToTalk({ user, agent, session }, options) {
+  const name = agent ?? (await agentOf({ user, session }, options));
+  try {
+    const found = await resolveSession({ user, agent: name, wanted: session }, options);
+    keepAgent(user, name);
+    return { agent: name, session: found.session_id };
+  } catch (error) {
+    if (error.status !== 422 || name !== kept.getItem(agentKey(user))) throw error;
+    kept.removeItem(agentKey(user));
+    return whereToTalk({ user, agent, session }, options);
+  }
+}
+
 // The agent to talk to, where the address names none: that of the conversation it names, the last
 // one here, that of the newest conversation, or else the one without a name.
-export async function agentOf({ user, session }, options) {
-  const last = kept.getItem(`chatAgent_${user}`);
+async function agentOf({ user, session }, options) {
+  const last = kept.getItem(agentKey(user));
   if (!session && last !== null) return last;
   const which = session ? { session } : { newest_first: true };
   const { items } = await api.get("sessions", { ...which, limit: 1 }, options);
@@ -43,7 +57,8 @@ export async function agentOf({ user, session }, options) {
   return items[0]?.scope.agent ?? "";
 }
 
-export const keepAgent = (user, agent) => kept.setItem(`chatAgent_${user}`, agent);
+const agentKey = (user) => `chatAgent_${user}`;
+export const keepAgent = (user, agent) => kept.setItem(agentKey(user), agent);
 
 // The messages of a conversation, in pages of 50 from the newest on; `earlier()` reads the page
 // before, `refresh()` what is new.

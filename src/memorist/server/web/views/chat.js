@@ -1,7 +1,7 @@
 // Chat: a conversation with an agent, and those before it.
 
 import { api } from "../api.js";
-import { agentOf, keepAgent, resolveSession, useConversation } from "../conversation.js";
+import { keepAgent, resolveSession, useConversation, whereToTalk } from "../conversation.js";
 import { counted } from "../edit.js";
 import { count, number } from "../format.js";
 import { useKeys } from "../keys.js";
@@ -31,12 +31,7 @@ export default function Chat({ route, me }) {
   const user = route.query.user ?? me.user;
   const { agent, session } = route.query;
   const read = useRead(
-    async (signal) => {
-      const name = agent ?? (await agentOf({ user, session }, { signal }));
-      const found = await resolveSession({ user, agent: name, wanted: session }, { signal });
-      keepAgent(user, name);
-      return { agent: name, session: found.session_id };
-    },
+    (signal) => whereToTalk({ user, agent, session }, { signal }),
     [user, agent, session],
   );
   useEffect(() => {
