@@ -236,12 +236,12 @@ def _claims(
         yield from wrong
     off = [claim for claim in candidate.claims if claim.off]
     if off:
-        changes = _called_off(off, facts, candidate, now)
+        changes = _called_off(off, facts, candidate, now, memory)
         facts = after(facts, changes)
         yield from changes
     for claim in candidate.claims:
         if claim.gone:
-            changes = _gone(claim, facts, candidate)
+            changes = _gone(claim, facts, candidate, memory)
             facts = after(facts, changes)
             yield from changes
         if claim.off or claim.gone or is_mistaken(claim, candidate, neighbours.people):
@@ -283,7 +283,8 @@ def resolve_claim(
         if claim.predicate in PLANS:  # what a message tells as done is not what it plans
             same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
         is_named = replaces and claim.object != ANY
-        return _ended(same, since, candidate) or (_past(new, since, rivals) if is_named else [])
+        ended = _ended(same, since, candidate, new.memory)
+        return ended or (_past(new, since, rivals) if is_named else [])
     is_past = new.valid_to is not None and new.valid_to <= said
     moments = {since} if is_past else {since, max(since, said)}
     known = next((fact for fact in same if all(map(fact.holds, moments))), None)
@@ -312,7 +313,7 @@ def resolve_claim(
     if candidate.corrects and holding:
         return _correct(holding, new, is_dated=since != said)
     when: dict[str, Any] = {"at": since, "reason": NEWER, "planned": ahead}
-    ended = [Expire(id=fact.id, **when) for fact in holding[1:]]
+    ended = [Expire(id=fact.id, by=new.id, **when) for fact in holding[1:]]
     added = Supersede(old_id=holding[0].id, record=new, **when) if holding else None
     between = [fact for fact in compared if fact.valid_to is not None and fact.holds(since)]
     return [
@@ -348,10 +349,13 @@ def _other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) 
     ]
 
 
-def _ended(same: Sequence[Fact], since: datetime, candidate: Candidate) -> list[Change]:
-    """The ends of facts that are said to hold no longer."""
+def _ended(
+    same: Sequence[Fact], since: datetime, candidate: Candidate, by: str | None
+) -> list[Change]:
+    """The ends of facts that are said to hold no longer, `by` the memory that says it."""
+    when: dict[str, Any] = {"at": since, "planned": since > candidate.said_at, "by": by}
     return [
-        Expire(id=fact.id, at=since, reason="said to be over", planned=since > candidate.said_at)
+        Expire(id=fact.id, reason="said to be over", **when)
         for fact in same
         if (fact.valid_to is None or (_may_end_earlier(fact) and fact.valid_to > since))
         and _said_at(fact) <= candidate.said_at
@@ -366,7 +370,11 @@ def _may_end_earlier(fact: Fact) -> bool:
 
 
 def _called_off(
-    claims: Sequence[Claim], facts: Sequence[Fact], candidate: Candidate, now: datetime
+    claims: Sequence[Claim],
+    facts: Sequence[Fact],
+    candidate: Candidate,
+    now: datetime,
+    memory: str | None,
 ) -> list[Change]:
     """The end of plans that are called off, by their words, and of what their memories state."""
     topics = {topic_of(claim.subject, claim.predicate): claim for claim in claims}
@@ -382,7 +390,7 @@ def _called_off(
     plans = [fact for fact in gone if fact.predicate in PLANS]
     planned = [fact for fact in gone if fact.predicate not in PLANS]
     dropped = _dropped(planned, facts, candidate, now)
-    return [*_ended(plans, candidate.said_at, candidate), *dropped]
+    return [*_ended(plans, candidate.said_at, candidate, memory), *dropped]
 
 
 def _is_off(claim: Claim, fact: Fact) -> bool:
@@ -394,11 +402,13 @@ def _is_off(claim: Claim, fact: Fact) -> bool:
 def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Change]:
     """The changes where a plan has another date now."""
     at, first = candidate.said_at, older[0]
-    ended = [Expire(id=fact.id, at=at, reason=NEWER) for fact in older[1:]]
+    ended = [Expire(id=fact.id, at=at, by=new.id, reason=NEWER) for fact in older[1:]]
     return [Supersede(old_id=first.id, record=new, at=at, reason=NEWER), *ended]
 
 
-def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Change]:
+def _gone(
+    claim: Claim, facts: Sequence[Fact], candidate: Candidate, memory: str | None
+) -> list[Change]:
     """The end of what is known of a thing that is gone, if that is one fact."""
     named = plain_text(claim.object).split()
     meant = [
@@ -411,7 +421,7 @@ def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Cha
         and {*named} <= {*plain_text(fact.object).split()}
     ]
     is_clear = len({fact.id for fact in meant}) == 1
-    return _ended(meant, candidate.said_at, candidate) if is_clear else []
+    return _ended(meant, candidate.said_at, candidate, memory) if is_clear else []
 
 
 def _is_planned(fact: Fact, candidate: Candidate) -> bool:
