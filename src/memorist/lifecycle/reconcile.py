@@ -55,7 +55,6 @@ OFF = "the plan has changed"
 _WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
-MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
 
@@ -96,7 +95,8 @@ def reconcile(
             return [again, *facts] if may_change else facts
     # Similar words that end a fact say something else: "Hamburg, not Berlin".
     item = _item(candidate, scope, policy)
-    facts = list(claims(item.id))
+    said = claims(item.id)  # what is over since the memory says so is linked to it
+    facts = [replace(it, by=it.by or item.id) if isinstance(it, Expire) else it for it in said]
     return [Add(_overtaken(item, candidate, facts, neighbours.facts)), *facts]
 
 
@@ -236,12 +236,12 @@ def _claims(
         yield from wrong
     off = [claim for claim in candidate.claims if claim.off]
     if off:
-        changes = _called_off(off, facts, candidate, now, memory)
+        changes = _called_off(off, facts, candidate, now)
         facts = after(facts, changes)
         yield from changes
     for claim in candidate.claims:
         if claim.gone:
-            changes = _gone(claim, facts, candidate, memory)
+            changes = _gone(claim, facts, candidate)
             facts = after(facts, changes)
             yield from changes
         if claim.off or claim.gone or is_mistaken(claim, candidate, neighbours.people):
@@ -283,8 +283,7 @@ def resolve_claim(
         if claim.predicate in PLANS:  # what a message tells as done is not what it plans
             same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
         is_named = replaces and claim.object != ANY
-        ended = _ended(same, since, candidate, new.memory)
-        return ended or (_past(new, since, rivals) if is_named else [])
+        return _ended(same, since, candidate) or (_past(new, since, rivals) if is_named else [])
     is_past = new.valid_to is not None and new.valid_to <= said
     moments = {since} if is_past else {since, max(since, said)}
     known = next((fact for fact in same if all(map(fact.holds, moments))), None)
@@ -349,13 +348,10 @@ def _other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) 
     ]
 
 
-def _ended(
-    same: Sequence[Fact], since: datetime, candidate: Candidate, by: str | None
-) -> list[Change]:
-    """The ends of facts that are said to hold no longer, `by` the memory that says it."""
-    when: dict[str, Any] = {"at": since, "planned": since > candidate.said_at, "by": by}
+def _ended(same: Sequence[Fact], since: datetime, candidate: Candidate) -> list[Change]:
+    """The ends of facts that are said to hold no longer."""
     return [
-        Expire(id=fact.id, reason="said to be over", **when)
+        Expire(id=fact.id, at=since, reason="said to be over", planned=since > candidate.said_at)
         for fact in same
         if (fact.valid_to is None or (_may_end_earlier(fact) and fact.valid_to > since))
         and _said_at(fact) <= candidate.said_at
@@ -370,11 +366,7 @@ def _may_end_earlier(fact: Fact) -> bool:
 
 
 def _called_off(
-    claims: Sequence[Claim],
-    facts: Sequence[Fact],
-    candidate: Candidate,
-    now: datetime,
-    memory: str | None,
+    claims: Sequence[Claim], facts: Sequence[Fact], candidate: Candidate, now: datetime
 ) -> list[Change]:
     """The end of plans that are called off, by their words, and of what their memories state."""
     topics = {topic_of(claim.subject, claim.predicate): claim for claim in claims}
@@ -390,7 +382,7 @@ def _called_off(
     plans = [fact for fact in gone if fact.predicate in PLANS]
     planned = [fact for fact in gone if fact.predicate not in PLANS]
     dropped = _dropped(planned, facts, candidate, now)
-    return [*_ended(plans, candidate.said_at, candidate, memory), *dropped]
+    return [*_ended(plans, candidate.said_at, candidate), *dropped]
 
 
 def _is_off(claim: Claim, fact: Fact) -> bool:
@@ -406,9 +398,7 @@ def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Chang
     return [Supersede(old_id=first.id, record=new, at=at, reason=NEWER), *ended]
 
 
-def _gone(
-    claim: Claim, facts: Sequence[Fact], candidate: Candidate, memory: str | None
-) -> list[Change]:
+def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Change]:
     """The end of what is known of a thing that is gone, if that is one fact."""
     named = plain_text(claim.object).split()
     meant = [
@@ -421,7 +411,7 @@ def _gone(
         and {*named} <= {*plain_text(fact.object).split()}
     ]
     is_clear = len({fact.id for fact in meant}) == 1
-    return _ended(meant, candidate.said_at, candidate, memory) if is_clear else []
+    return _ended(meant, candidate.said_at, candidate) if is_clear else []
 
 
 def _is_planned(fact: Fact, candidate: Candidate) -> bool:
@@ -527,7 +517,7 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
     if fact.valid_to is None and (trusted or fact.said_at == FIRST):  # by a clock that was ahead
         why = "said by someone more trusted" if trusted else "said again"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
-    confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
+    confidence = min(fact.confidence + 0.05, 1.0)
     sources, at = candidate.sources, candidate.said_at
     return [Reinforce(id=fact.id, sources=sources, importance=confidence, at=at)]
 
