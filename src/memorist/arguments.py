@@ -41,8 +41,9 @@ class CheckedSettings:
     _least = 0.0  # of every number
 
     def __post_init__(self) -> None:
-        hints = _hints(type(self))
-        for it in fields(self):  # type: ignore[arg-type]  # of a subclass, which is a dataclass
+        kind: Any = type(self)  # a subclass, which is a dataclass
+        hints = _hints(kind)
+        for it in fields(kind):
             value = getattr(self, it.name)
             if not _fits(value, hints[it.name]):
                 must = _shown(it.type)
