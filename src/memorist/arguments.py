@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import wraps
+from dataclasses import fields
+from functools import cache, wraps
 from types import FunctionType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from memorist.errors import InvalidError, MemoristError, StoreError
 from memorist.records.values import UNSTORABLE
@@ -28,6 +29,31 @@ class NamesArguments:
             is_public = isinstance(method, FunctionType) and (name == "__init__" or name[0] != "_")
             if is_public and not inspect.iscoroutinefunction(method):  # frameworks ask for that
                 setattr(cls, name, _naming(method))
+
+
+class CheckedSettings:
+    """Settings: a frozen dataclass whose fields are checked by their types when it is made.
+
+    What is wrong with one would else show only in the background, where its user is not told.
+    """
+
+    __slots__ = ()
+    _least = 0.0  # of every number
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)  # a subclass, which is a dataclass
+        hints = _hints(kind)
+        for it in fields(kind):
+            value = getattr(self, it.name)
+            if not _fits(value, hints[it.name]):
+                must = _shown(it.type)
+                raise InvalidError(f"{it.name} must be {must}, got {type(value).__name__}")
+            if isinstance(value, int | float) and not value >= self._least:
+                least = "" if self._least < 0 else ", and not negative"
+                raise InvalidError(f"{it.name} must be a number{least}")
+
+
+_hints = cache(get_type_hints)
 
 
 def _naming(method: FunctionType) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from memorist.records.documents import Compression
 from memorist.records.log import Session, TextPart
 from memorist.records.message import UNSET, Content, Message
 from memorist.records.query import MIN_SCORE, Names, Recall
-from memorist.records.values import check_text, new_id
+from memorist.records.values import check_seconds, check_text, new_id
 
 if TYPE_CHECKING:
     from memorist.context.builder import ArticleSource
@@ -88,7 +88,7 @@ class Chat(NamesArguments):
         flush_chars: int = 2_000,
     ) -> Stream:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
-        _check_seconds("flush_s", flush_s)
+        check_seconds("flush_s", flush_s)
         if not isinstance(flush_chars, int):
             raise InvalidError("flush_chars must be a whole number")
         clock = self._memory.clock
@@ -99,7 +99,7 @@ class Chat(NamesArguments):
 
     def follow(self, message_id: str, timeout_s: float = 30.0) -> Iterator[str]:
         """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
-        _check_seconds("timeout_s", timeout_s)
+        check_seconds("timeout_s", timeout_s)
         read = partial(self._memory.messages.text_from, self.session.scope, message_id)
         return follow(read, timeout_s)
 
@@ -253,11 +253,6 @@ class Stream(NamesArguments):
             self.flush()
         except MemoristError as lost:  # the error that ended the block is the one to raise
             error.add_note(f"the end of the stream could not be stored: {lost}")
-
-
-def _check_seconds(name: str, seconds: object) -> None:
-    if not isinstance(seconds, int | float) or not seconds >= 0:
-        raise InvalidError(f"{name} must be a number of seconds, and not negative")
 
 
 def follow(read: Callable[..., TextPart | None], timeout_s: float) -> Iterator[str]:

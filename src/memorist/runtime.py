@@ -25,7 +25,7 @@ from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
 from memorist.records.message import UNSET
 from memorist.records.query import MIN_SCORE, Query, Recall, check_deadline
-from memorist.records.values import now
+from memorist.records.values import check_type, now
 from memorist.store.base import Store
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.jobs import LATER, STAGES, embedding_kinds, extraction_kinds
@@ -273,6 +273,7 @@ _WINDOW_SETTINGS = {
 def window_of(window: Window | None, settings: Settings) -> Window:
     """A window, with the settings for what it leaves at its default; percent become shares."""
     window, changed = window or _USUAL, {}
+    check_type(window, Window, "window")
     for name, setting in _WINDOW_SETTINGS.items():
         value = getattr(settings, setting)
         if getattr(window, name) == getattr(_USUAL, name):

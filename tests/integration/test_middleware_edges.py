@@ -66,6 +66,15 @@ def test_what_is_no_memory_is_refused_by_its_type(made: Callable[[Any], object])
         made("agent.db")
 
 
+@pytest.mark.parametrize("name", ["user", "agent", "session", "window", "patience_s"])
+def test_what_no_run_could_use_is_refused_when_the_middleware_is_made(
+    memory: Memory, name: str
+) -> None:
+    wrong = "5" if name == "patience_s" else 42
+    with pytest.raises(InvalidError, match=f"^{name} must be "):
+        MemoristMiddleware(memory, **{"user": "ada", name: wrong})  # type: ignore[arg-type]
+
+
 def test_a_caller_who_keeps_no_tools_has_the_conversation_stored_once(memory: Memory) -> None:
     call = {"name": "add", "args": {"a": 1, "b": 2}}
     model = ScriptedChatModel([call, "One.", call, call, "Two.", "Three."])

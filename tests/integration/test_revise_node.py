@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -333,6 +334,34 @@ def test_a_state_may_be_an_object(memory: Memory) -> None:
     [update], _ = run(build_server(memory, program=True), State([HumanMessage("Hello.")]))
     assert update == NOTHING
     assert stored(memory, "anonymous") == [("user", "Hello.")]
+
+
+def test_messages_of_other_libraries_are_stored(memory: Memory) -> None:
+    asked = SimpleNamespace(id="c1", type="function", function=SimpleNamespace(name="look"))
+    said = SimpleNamespace(role="assistant", content="I look.", id="m1", tool_calls=[asked])
+    state = {"messages": [said], "session_id": "s1", "user_id": "ada"}
+    [update], _ = run(build_server(memory, program=True), state)
+    assert update["memory_update_error"] == ""
+    assert [text for _, text in stored(memory)] == ["I look."]
+
+
+@pytest.mark.parametrize("listed", [None, 5, [None], [{"name": "store_session_message"}]])
+def test_a_manager_that_lists_something_else_stops_nothing(listed: Any) -> None:
+    class Manager:
+        async def list_tools(self) -> Any:
+            return listed
+
+        async def call_tool(self, name: str, arguments: Any) -> Any:
+            return {}
+
+    update = asyncio.run(ReviseNode(Manager()).execute(talk(1)))
+    assert update["memory_update_error"] in ("revise: TypeError", "revise: AttributeError")
+
+
+@pytest.mark.parametrize("name", ["every", "importance_score", "timeout_s"])
+def test_a_setting_of_a_wrong_type_is_named(name: str) -> None:
+    with pytest.raises(InvalidError, match=f"^{name} must be .*, got str"):
+        ReviseNode(**{name: "5"})  # type: ignore[arg-type]
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memorist import Memory, Message
+from memorist import Extraction, Memory, Message, Policy, Ranking, Retention, Window
 from memorist.arguments import NamesArguments
 from memorist.errors import InvalidError, MemoristError, ScopeError, StoreUnavailableError
 from memorist.records.documents import Article
@@ -86,6 +87,37 @@ def test_a_part_of_a_memory_that_cannot_be_is_named() -> None:
     for name in ("store", "embedder", "extraction", "settings"):
         with pytest.raises(InvalidError, match=f"^{name} must be .*, got int$"):
             Memory(**{"store": ":memory:", name: 5})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "must"),
+    [
+        (Policy, "share", "0.5", "be float, got str"),
+        (Policy, "boosts", None, r"be Mapping\[str, float\], got NoneType"),
+        (Policy, "window", -5, "be a number, and not negative"),
+        (Policy, "alike", math.nan, "be a number, and not negative"),
+        (Retention, "max_age", 30, r"be timedelta \| None, got int"),
+        (Retention, "min_importance", "high", r"be float \| None, got str"),
+        (Extraction, "policy", {"share": 0.5}, "be Policy, got dict"),
+        (Extraction, "retention", Retention(max_count=3), "be Sequence.*, got Retention"),
+        (Extraction, "model", "openai:gpt-5-mini", r"be ChatModel \| None, got str"),
+        (Ranking, "words", "1", "be float, got str"),
+        (Ranking, "recency", math.nan, "be a number$"),
+        (Window, "tokenizer", "gpt-5-mini", r"be .*Tokenizer \| None, got str"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_by_its_name(
+    kind: Any, name: str, value: Any, must: str
+) -> None:
+    with pytest.raises(InvalidError, match=f"^{name} must {must}"):
+        kind(**{name: value})
+
+
+def test_a_ranking_and_a_window_that_are_none_are_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidError, match=r"^ranking must be a Ranking, got int"):
+        Memory(":memory:", ranking=5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidError, match=r"^window must be a Window, got dict"):
+        memory.context("hm", user="ada", window={"max_tokens": 5})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("flag", [None, "", "no", 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -36,6 +37,12 @@ def _importance(category: str, policy: Policy = DEFAULT_POLICY) -> float | None:
 
 def _item(text: str = "x", **about: Any) -> MemoryItem:
     return MemoryItem(scope=Scope(user="ada"), text=text, created_at=NOW, **about)
+
+
+def test_what_matters_for_now_at_the_end_of_time_ends_there() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    candidate = replace(_candidate("x", kind="working"), said_at=last)
+    assert classified(candidate).expires_at == last
 
 
 def test_an_ordinary_message_may_become_a_memory() -> None:

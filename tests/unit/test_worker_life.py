@@ -293,6 +293,101 @@ def test_words_that_come_back_after_none_bring_their_memory_back(store: SqliteSt
     assert texts(store) == before
 
 
+def stated(store: SqliteStore) -> set[tuple[str, str]]:
+    return {(fact.predicate, fact.object) for fact in store.facts(HOME) if not fact.valid_to}
+
+
+TAKES_THE_PLACE = (
+    ("I work at Siemens.", "I work at Meta."),
+    ("I work at Siemens.", "Actually it's Meta, not Siemens."),
+    ("I work at Siemens.", "I no longer work at Siemens."),
+    ("I hate cocoa.", "I like cocoa."),
+)
+
+
+@pytest.mark.parametrize("how", ["revised", "forgotten"])
+@pytest.mark.parametrize(("older", "newer"), TAKES_THE_PLACE)
+def test_what_a_message_took_the_place_of_holds_again(
+    store: SqliteStore, older: str, newer: str, how: str
+) -> None:
+    worker = worker_of(store)
+    say(store, older)
+    finish(worker)
+    before = texts(store), stated(store)
+    [id_] = say(store, newer)
+    finish(worker)
+    assert stated(store) != before[1]
+    if how == "revised":
+        store.revise(ADA, Message("user", "Never mind.", message_id=id_))
+    else:
+        store.forget(ADA, message_id=id_)
+    finish(worker)
+    assert (texts(store), stated(store)) == before
+
+
+def test_what_a_revised_message_took_the_place_of_held_until_what_came_next(
+    store: SqliteStore,
+) -> None:
+    worker = worker_of(store)
+    said = list[str]()
+    for words in ("I live in Rome.", "I live in Oslo.", "I live in Graz."):
+        said += say(store, words)
+        finish(worker)
+    store.revise(ADA, Message("user", "Never mind.", message_id=said[1]))
+    finish(worker)
+    graz, rome = sorted(store.facts(HOME), key=lambda fact: fact.object)
+    assert (rome.object, rome.valid_to, rome.superseded_by) == ("Rome", graz.valid_from, graz.id)
+    assert (graz.object, graz.valid_to) == ("Graz", None)
+
+
+def test_what_a_revised_message_says_in_other_words_goes_on(store: SqliteStore) -> None:
+    worker = worker_of(store)
+    say(store, "I live in Rome.")
+    [id_] = say(store, "We decided to use Postgres for the tea shop, and I moved to Oslo.")
+    finish(worker)
+    before, known = stated(store), [fact.id for fact in store.facts(HOME)]
+    words = "We decided to use Postgres for the coffee shop, and I moved to Oslo."
+    store.revise(ADA, Message("user", words, message_id=id_))
+    finish(worker)
+    assert stated(store) == before
+    assert [fact.id for fact in store.facts(HOME)] == known
+
+
+def test_a_fact_without_a_memory_goes_when_its_message_is_revised(store: SqliteStore) -> None:
+    worker = worker_of(store)
+    [id_] = say(store, "My rent is 900 euros.")
+    finish(worker)
+    assert stated(store) == {("rent", "900 euros")}
+    store.revise(ADA, Message("user", "Never mind.", message_id=id_))
+    finish(worker)
+    assert stated(store) == set()
+
+
+def test_a_correction_goes_when_what_it_corrected_is_revised(store: SqliteStore) -> None:
+    worker = worker_of(store)
+    [id_] = say(store, "My wife Mia lives in Berlin.")
+    say(store, "Actually it's Munich, not Berlin.")
+    finish(worker)
+    assert texts(store) == ["My wife Mia lives in Munich."]
+    store.revise(ADA, Message("user", "Never mind.", message_id=id_))
+    finish(worker)
+    assert texts(store) == []
+
+
+def test_undoing_that_something_is_over_brings_it_back(store: SqliteStore) -> None:
+    with Memory(store, embedder=None) as memory:
+        for words in ("I work at Siemens.", "I no longer work at Siemens."):
+            memory.remember(words, user="ada")
+            memory.jobs.catch_up()
+        [over] = memory.memories.list(user="ada")
+        memory.memories.undo(over.id, user="ada")
+        assert [item.text for item in memory.memories.list(user="ada")] == ["I work at Siemens."]
+        [fact] = memory.facts.list(user="ada")
+        memory.memories.retract(fact.id, user="ada")
+        memory.memories.undo(fact.id, user="ada")
+        assert [it.object for it in memory.facts.list(user="ada")] == ["Siemens"]
+
+
 @pytest.mark.parametrize("other", ["My sister Nora visited me.", "Nobody visited me."])
 def test_whom_a_later_she_means_is_told_by_the_message_as_it_is(
     store: SqliteStore, other: str

@@ -9,6 +9,7 @@ from typing import TypeVar
 from memorist.errors import MemoristError
 from memorist.forks import fork_safe
 from memorist.providers.daemon_pool import DaemonPool, Task
+from memorist.records.values import check_seconds
 
 PATIENCE_S = 10.0
 TIMEOUTS_TO_OPEN = 2  # in a row: a single slow call proves nothing
@@ -29,6 +30,7 @@ class CircuitBreaker:
     def __init__(
         self, patience_s: float = PATIENCE_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        check_seconds("patience_s", patience_s)
         self._pool = DaemonPool()
         self._patience_s = patience_s
         self._clock = clock

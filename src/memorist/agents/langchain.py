@@ -218,7 +218,11 @@ class MemoristSummarizer:
     """
 
     def __init__(self, memory: Memory | None = None, *, window: Window | None = None) -> None:
-        window = window_of(window, memory.settings) if memory is not None else window or Window()
+        if memory is not None:
+            check_type(memory, Memory, "memory")
+            window = window_of(window, memory.settings)
+        window = Window() if window is None else window
+        check_type(window, Window, "window")
         self._style = style_of(window, TokenCounter(window.counts_with()))
         self._model = memory.summary_model if memory is not None else None
 

@@ -17,6 +17,7 @@ from memorist.agents.circuit_breaker import reason_of
 from memorist.agents.messages import field_of
 from memorist.agents.react import create_react_agent
 from memorist.agents.tool_schema import Argument, McpResult, McpTool, ToolCaller
+from memorist.arguments import NamesArguments
 from memorist.config import Settings
 from memorist.context.quote import quoted
 from memorist.errors import InvalidError, MemoristError, StoreUnavailableError, needs_extra
@@ -143,7 +144,7 @@ class _Revision:
         }
 
 
-class ReviseNode:
+class ReviseNode(NamesArguments):
     """Stores a conversation's messages, has them summarised, and makes memories of them.
 
         node = ReviseNode(McpManager("https://memory.example/mcp"), model)
@@ -188,6 +189,8 @@ class ReviseNode:
                     await self._revise(run)
             except TimeoutError:
                 run.fail("revise", f"not done within {self._timeout_s:g} s")
+            except Exception as error:  # noqa: BLE001 - states and managers are of many kinds
+                run.fail("revise", type(error).__name__)  # its text may quote the user
         _stream(status="completed", memory_updated=run.summarised or bool(run.used))
         kept = dict(state) if isinstance(state, Mapping) and not _is_in_a_graph() else {}
         return {**kept, **run.update()}
@@ -304,12 +307,14 @@ def _usual_tools() -> list[McpTool]:
 def _names_of_calls(messages: Iterable[Any]) -> dict[str, str]:
     """The name of the tool that each call is for, by the id of the call."""
     calls = (call for one in messages for call in getattr(one, "tool_calls", None) or ())
-    return {call["id"]: call["name"] for call in calls}
+    return {field_of(call, "id"): field_of(call, "name") for call in calls}
 
 
 def _details(message: Any, called: Mapping[str, str]) -> dict[str, Any]:
     """Who says it; of a tool's result, also which call it answers, and whether that succeeded."""
     details = {name: getattr(message, name, None) for name in DETAILS}
+    calls = details["tool_calls"]  # in the form of another library, they are no JSON
+    details["tool_calls"] = [call for call in calls or () if isinstance(call, Mapping)]
     details["name"] = details["name"] or called.get(details["tool_call_id"] or "")
     return {name: storable(value) for name, value in details.items()}
 

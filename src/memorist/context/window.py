@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memorist import defaults
+from memorist.arguments import CheckedSettings
 from memorist.context.chat_format import ChatMessage, anthropic_form
 from memorist.errors import InvalidError
 from memorist.providers.tokenizer import Tokenizer, tokenizer_for
@@ -17,7 +18,7 @@ MOST_RESERVED = 1_000  # tokens for the answer, where it is not said how many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(CheckedSettings):
     """How many tokens a model takes, and how they are shared out.
 
     Of `max_tokens`, `answer_tokens` stay free for the answer, or else an eighth of them, up to
@@ -69,6 +70,7 @@ class Window:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise InvalidError(f"{name} is a share, from 0 to 1")
+        CheckedSettings.__post_init__(self)
 
     @property
     def budget(self) -> int:

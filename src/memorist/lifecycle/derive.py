@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memorist.language.people import NOBODY, People, names_someone
 from memorist.language.pronouns import SAID_CHARS
 from memorist.lifecycle import model
-from memorist.lifecycle.neighbours import all_facts, neighbours_of, similar_memories
+from memorist.lifecycle.neighbours import neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.reconcile import duplicate_of, reconcile
 from memorist.lifecycle.rules import extract
@@ -23,6 +23,7 @@ from memorist.records.memories import (
     Add,
     Candidate,
     Change,
+    Expire,
     Fact,
     MemoryItem,
     Reinforce,
@@ -230,11 +231,11 @@ class Deriver:
         scope = batch.home.within(session=batch.session.session)
         seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
         ids = [one.message.message_id for one in batch.entries if one.seq in batch.wanted]
-        derived = self._store.derived(batch.home, ids)
+        derived = self._store.derived(batch.home, ids, facts=True)
         revised = {id_ for id_ in ids if derived and self._store.revisions(batch.session, id_)}
-        retracted = self._retract_revised(batch.home, revised, derived)
+        taken_back = self._taken_back(batch.home, revised, derived) if revised else {}
         ended = self._ended_by_hand(batch.home, derived)
-        changes = list(retracted)
+        changes = [change for of in taken_back.values() for change in of]
         self._budget.start(max(len(batch.wanted), 1))
         for candidate in candidates:
             self._gate.wait()
@@ -255,7 +256,7 @@ class Deriver:
             now, policy = self._clock(), self._extraction.policy
             new = reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
             changes += self._undecided(batch.home, new)
-        return self._keep_restated(batch.home, changes) if revised else changes
+        return self._keep_restated(batch.home, changes, taken_back) if revised else changes
 
     def _undecided(self, home: Scope, changes: Sequence[Change]) -> list[Change]:
         """The changes, without those that add what a person has added, ended or forgotten."""
@@ -269,29 +270,47 @@ class Deriver:
         records = self._store.records(home, sorted(kept)) if kept else []
         return [one for one in records if isinstance(one, MemoryItem) and _is_over(one)]
 
-    def _retract_revised(
+    def _taken_back(
         self, home: Scope, revised: set[str], derived: Sequence[str]
-    ) -> list[Change]:
-        """Retractions of what was derived from nothing but messages that were revised since."""
-        records: list[MemoryItem | Fact] = []
-        if revised:
-            facts = (fact for fact in all_facts(self._store, home) if fact.sources)
-            records = [*self._store.records(home, derived), *facts]
-        return [
-            Retract(id=record.id, reason=REVISED, at=self._clock())
-            for record in records
-            if not _is_over(record) and record.sources and revised.issuperset(record.sources)
-        ]
+    ) -> dict[str, list[Change]]:
+        """The changes by which each record of nothing but revised messages is taken back.
 
-    def _keep_restated(self, home: Scope, changes: Sequence[Change]) -> list[Change]:
+        What it took the place of holds again, until what came after it.
+        """
+        wrong = {
+            record.id: record
+            for record in self._store.records(home, derived)
+            if not _is_over(record) and record.sources and revised.issuperset(record.sources)
+        }
+        now, changes = self._clock(), dict[str, list[Change]]()
+        for record in wrong.values():
+            changes[record.id] = [Retract(id=record.id, reason=REVISED, at=now, alone=True)]
+            next_one: MemoryItem | Fact = record
+            while next_one.superseded_by in wrong:
+                next_one = wrong[next_one.superseded_by]
+            for old in self._store.superseded_by(home, record.id):
+                if old.id in wrong:
+                    continue
+                changes[record.id].append(Restore(id=old.id, reason=REVISED))
+                if isinstance(next_one, Fact) and next_one.valid_to and next_one.superseded_by:
+                    at, by = next_one.valid_to, next_one.superseded_by
+                    changes[record.id].append(
+                        Expire(id=old.id, at=at, by=by, reason=old.reason or "")
+                    )
+        return changes
+
+    def _keep_restated(
+        self, home: Scope, changes: Sequence[Change], taken_back: Mapping[str, Sequence[Change]]
+    ) -> list[Change]:
         """The changes, where a record that was there before the revision stays or is restored."""
-        added = [change.record.id for change in changes if isinstance(change, Add)]
+        added = [change.record.id for change in changes if isinstance(change, Add | Supersede)]
         known = {record.id: record for record in self._store.records(home, added)}
+        idle = {id(change) for id_ in known for change in taken_back.get(id_, ())}
         kept = [
             change
             for change in changes
-            if not (isinstance(change, Add) and change.record.id in known)
-            and not (isinstance(change, Retract) and change.id in known)
+            if id(change) not in idle
+            and not (isinstance(change, Add) and change.record.id in known)
         ]
         over = [it for it in known.values() if _is_over(it) and it.reason == REVISED]
         return kept + [Restore(id=record.id, reason="it was said again") for record in over]

@@ -109,6 +109,12 @@ def neighbours_of(
         facts += all_facts(store, home, valid_at=candidate.said_at)
         recent = store.records(home, store.derived(home, before))
         items += [one for one in recent if isinstance(one, MemoryItem) and one.ended_at is None]
+    back = [change.id for change in pending if isinstance(change, Restore)]
+    for one in store.records(home, back) if back else ():
+        if isinstance(one, Fact):
+            facts.append(one)
+        else:
+            items.append(replace(one, ended_at=None, superseded_by=None))
     neighbours = Neighbours(items=items, facts=facts, texts=texts, people=people)
     return applied_to(neighbours, pending)
 
@@ -140,7 +146,7 @@ def after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
         if old is not None and isinstance(change, Retract):
             result[old.id] = replace(old, known_to=change.at)
         elif old is not None and isinstance(change, Supersede | Expire):
-            by = change.record.id if isinstance(change, Supersede) else None
+            by = change.record.id if isinstance(change, Supersede) else change.by
             end = max(change.at, old.valid_from or FIRST)
             result[old.id] = replace(old, valid_to=end, superseded_by=by)
         elif isinstance(change, Restore) and (old := result.get(change.id)):

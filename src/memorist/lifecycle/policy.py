@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
 from memorist.language.lexicon import category_of, tags_of
@@ -55,7 +55,8 @@ def classified(
         boosted = policy.base_importance + policy.boosts.get(category, 0.0)
         importance = min(round(boosted, 2), 1.0)
     if candidate.kind == "working" and expires_at is None:
-        expires_at = candidate.said_at + policy.working_for
+        left = datetime.max.replace(tzinfo=UTC) - candidate.said_at
+        expires_at = candidate.said_at + min(policy.working_for, left)
     return replace(
         candidate,
         category=category,

@@ -55,7 +55,6 @@ OFF = "the plan has changed"
 _WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
-MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
 
@@ -96,7 +95,8 @@ def reconcile(
             return [again, *facts] if may_change else facts
     # Similar words that end a fact say something else: "Hamburg, not Berlin".
     item = _item(candidate, scope, policy)
-    facts = list(claims(item.id))
+    said = claims(item.id)  # what is over since the memory says so is linked to it
+    facts = [replace(it, by=it.by or item.id) if isinstance(it, Expire) else it for it in said]
     return [Add(_overtaken(item, candidate, facts, neighbours.facts)), *facts]
 
 
@@ -312,7 +312,7 @@ def resolve_claim(
     if candidate.corrects and holding:
         return _correct(holding, new, is_dated=since != said)
     when: dict[str, Any] = {"at": since, "reason": NEWER, "planned": ahead}
-    ended = [Expire(id=fact.id, **when) for fact in holding[1:]]
+    ended = [Expire(id=fact.id, by=new.id, **when) for fact in holding[1:]]
     added = Supersede(old_id=holding[0].id, record=new, **when) if holding else None
     between = [fact for fact in compared if fact.valid_to is not None and fact.holds(since)]
     return [
@@ -394,7 +394,7 @@ def _is_off(claim: Claim, fact: Fact) -> bool:
 def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Change]:
     """The changes where a plan has another date now."""
     at, first = candidate.said_at, older[0]
-    ended = [Expire(id=fact.id, at=at, reason=NEWER) for fact in older[1:]]
+    ended = [Expire(id=fact.id, at=at, by=new.id, reason=NEWER) for fact in older[1:]]
     return [Supersede(old_id=first.id, record=new, at=at, reason=NEWER), *ended]
 
 
@@ -517,7 +517,7 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
     if fact.valid_to is None and (trusted or fact.said_at == FIRST):  # by a clock that was ahead
         why = "said by someone more trusted" if trusted else "said again"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
-    confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
+    confidence = min(fact.confidence + 0.05, 1.0)
     sources, at = candidate.sources, candidate.said_at
     return [Reinforce(id=fact.id, sources=sources, importance=confidence, at=at)]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from memorist.arguments import CheckedSettings
 from memorist.errors import InvalidError
 from memorist.providers.chat_model import ChatModel
 from memorist.records.memories import MemoryItem
@@ -20,7 +21,7 @@ BOOSTS: Mapping[str, float] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(CheckedSettings):
     """The numbers by which memories are made, weighed, promoted and expired.
 
     At most `share` of the last `window` messages of a session become memories; those by which a
@@ -59,7 +60,7 @@ def should_promote(item: MemoryItem, now: datetime, policy: Policy = DEFAULT_POL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class Retention(CheckedSettings):
     """A rule by which memories of a category, kind or tier, or all of them, expire.
 
     A memory expires when it is older than `max_age`, when there are `max_count` more important or
@@ -75,10 +76,9 @@ class Retention:
     half_life: timedelta | None = None
 
     def __post_init__(self) -> None:
+        CheckedSettings.__post_init__(self)
         if self.max_age is None and self.max_count is None and self.min_importance is None:
             raise InvalidError("a retention needs max_age, max_count or min_importance")
-        if self.max_count is not None and self.max_count < 0:
-            raise InvalidError("max_count must not be negative")
         for name in ("max_age", "half_life"):
             if (span := getattr(self, name)) is not None and span <= timedelta(0):
                 raise InvalidError(f"{name} must be a positive timedelta")
@@ -112,7 +112,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
+class Extraction(CheckedSettings):
     """How memories are extracted from the log: by rules, or by a model within an hourly budget.
 
     All workers of a store share the budget; None is no limit. A message that takes more than
@@ -122,7 +122,7 @@ class Extraction:
 
     model: ChatModel | None = None
     policy: Policy = DEFAULT_POLICY
-    retention: tuple[Retention, ...] = ()
+    retention: Sequence[Retention] = ()
     calls_per_hour: int | None = 300
     tokens_per_hour: int | None = 500_000
     max_tokens: int = 2_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from memorist.errors import ConflictError, NotFoundError
@@ -34,6 +35,8 @@ def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
         successors = store.records(scope, [one.superseded_by] if one.superseded_by else [])
         if has_ended(one) and any(successor.superseded_by for successor in successors):
             raise ConflictError("what replaced it was replaced itself; undo that first")
+        if any(type(successor) is not type(one) for successor in successors):
+            one = replace(one, superseded_by=None)  # a memory that says it is over
         changes += undo(one, store.superseded_by(scope, one.id), now)
     return changes
 

@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from math import exp, log
+from math import exp, inf, log
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from memorist.arguments import CheckedSettings
 from memorist.language.likeness import NUMBER, Clause, content_stems
 from memorist.language.people import names_someone, names_user
 from memorist.providers.embedder import Reranker
@@ -60,7 +61,7 @@ class QuestionFocus(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class Ranking(CheckedSettings):
     """The weights of the channels and of other signals.
 
     The best find of a channel counts 1 times its weight. The other signals are boosts: none of
@@ -90,6 +91,7 @@ class Ranking:
     spread: float = 0.005
     update: float = 0.0001
     reranker: Reranker | None = None
+    _least = -inf
 
 
 DEFAULT_RANKING = Ranking()

@@ -61,7 +61,8 @@ class Fact(Checked):
 
     An open end is None: true until further notice, known until retracted. `ended_at` is when
     `valid_to` was learnt, if that was later than the fact; `said_at` is when it was last said;
-    `memory` is the id of the memory that states it: the two end together.
+    `memory` is the id of the memory that states it: the two end together. `superseded_by` is the
+    fact that took its place, or the memory that says it is over.
     """
 
     scope: Scope
@@ -251,12 +252,16 @@ class Promote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expire(Checked):
-    """It has expired; it stays visible in the past. `planned` if that was said before."""
+    """It has expired; it stays visible in the past. `planned` if that was said before.
+
+    `by` is the id of what follows it, if anything does.
+    """
 
     id: str
     reason: str = ""
     at: datetime = field(default_factory=now)
     planned: bool = False
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

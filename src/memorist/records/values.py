@@ -165,6 +165,12 @@ def check_share(value: float, field: str) -> float:
     return value
 
 
+def check_seconds(field: str, seconds: object) -> None:
+    """Raise unless this is a number that is not negative."""
+    if not isinstance(seconds, int | float) or not seconds >= 0:
+        raise InvalidError(f"{field} must be a number of seconds, and not negative")
+
+
 def check_keys(values: object, field: str) -> tuple[str, ...]:
     """Return several short texts; one text is not taken for its characters."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):

@@ -12,7 +12,7 @@ from typing import Any
 from memorist.errors import NotFoundError
 from memorist.language.pronouns import SAID_CHARS, borrows, has_pronoun, people_in
 from memorist.records.log import check_source
-from memorist.records.memories import Fact, MemoryItem
+from memorist.records.memories import CORRECTED, Fact, MemoryItem
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
@@ -22,7 +22,14 @@ from memorist.store.indexing import PreparedMessage
 from memorist.store.jobs import enqueue
 from memorist.store.log import READ_TOGETHER, find, message_places, session_rows
 from memorist.store.log import revise as revise_message
-from memorist.store.views import keep_by_hand, kept_by_hand, records, restore, stating
+from memorist.store.views import (
+    keep_by_hand,
+    kept_by_hand,
+    records,
+    restore,
+    stating,
+    superseded_by,
+)
 
 AT_ONCE = 100
 
@@ -80,10 +87,10 @@ def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     places = [(seq, prepared.id) for seq, *_ in message_places(db, scope, prepared.id)]
     new, owner, user = prepared.message.text, scope.owner, scope.whole_user()
     old = " ".join(entry.message.text for entry in find(db, scope, [prepared.id]))
-    borrowing = list(_borrowing(db, scope, places, new))
+    made = [*_borrowing(db, scope, places, new), *_corrected_with(db, scope, prepared.id)]
     revise_message(db, scope, prepared)
     # The later ones are queued after it and as it is, so that they are derived after it, too.
-    if _forget_messages(db, scope, [], also=borrowing, kind="embed"):
+    if _forget_messages(db, scope, [], also=made, kind="embed"):
         db.run("count_change", owner=owner, base=None)
     if people_in(old[-SAID_CHARS:]) != people_in(new[-SAID_CHARS:]):
         named = {"owner": owner, "seqs": [seq for seq, _ in places], "most": READ_TOGETHER}
@@ -165,6 +172,19 @@ def _borrowing(
             own = " ".join((now, *(texts.get(id_, "") for id_ in record.sources)))
             if borrows(record.text, own, said):
                 yield record.id
+
+
+def _corrected_with(db: Db, scope: Scope, message_id: str) -> Iterator[str]:
+    """What was put right by this message, or of what it says by another one."""
+    views = [id_ for (id_,) in db.rows("views_from_messages", owner=scope.owner, ids=[message_id])]
+    shared = [it for it in records(db, scope, views) if len(it.sources) > 1]
+    kept = kept_by_hand(db, scope, [it.id for it in shared]) if shared else set()
+    for record in shared:
+        if record.id not in kept and any(
+            old.reason == CORRECTED for old in superseded_by(db, scope, record.id)
+        ):
+            yield record.id
+            yield from filter(None, [record.memory] if isinstance(record, Fact) else [])
 
 
 def _forget_messages(

@@ -196,9 +196,10 @@ def _found(db: Db, wanted: ViewWords, after: Place, max_bytes: Count, **named: A
     return list(rows.values())[:limit]
 
 
-def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
-    """The ids of the memories that were derived from some messages, ended or not."""
-    rows = db.rows("memories_from_messages", owner=scope.owner, ids=list(message_ids))
+def derived(db: Db, scope: Scope, message_ids: Sequence[str], *, facts: bool = False) -> list[str]:
+    """The ids of the memories, or also `facts`, that were derived from some messages."""
+    query = "views_from_messages" if facts else "memories_from_messages"
+    rows = db.rows(query, owner=scope.owner, ids=list(message_ids))
     return [id_ for (id_,) in rows]
 
 
@@ -509,7 +510,7 @@ def _end(
             others = [item.id for item in stating(db, scope, fact) if item.ended_at is None]
             if others == [id_] or not isinstance(change, Expire):  # else another still states it
                 heirs |= dict.fromkeys([fact.id, *others])
-    by = change.by if isinstance(change, Retract) else None
+    by = None if isinstance(change, Supersede) else change.by
     heirs[id_] = by if successor is None else successor.id
     at, since = to_micros(change.at), FIRST if isinstance(change, Retract) else change.at
     values: dict[str, Any] = {"owner": scope.owner, "at": at, "reason": change.reason}

@@ -216,9 +216,12 @@ export function State({ item }) {
   return html`<span class="state over" title=${exactTime(end)}>${ending(item)} ${ago(end)}</span>`;
 }
 
+// What took its place; a memory that says it is over has not.
+export const heirOf = (item) => (item.reason === "said to be over" ? null : item.superseded_by);
+
 function ending(item) {
   if (item.reason === "undone") return "undone";
-  if (item.superseded_by) return item.reason === "corrected" ? "corrected" : "superseded";
+  if (heirOf(item)) return item.reason === "corrected" ? "corrected" : "superseded";
   if (item.expires_at && item.expires_at <= item.ended_at) return "expired";
   return item.known_to || item.predicate === undefined ? "retracted" : "over";
 }

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { exactTime, number, percent, textOf } from "./format.js";
 import { go, href } from "./route.js";
 import { Explanation, ScoreBar, partsOf, rankingScore } from "./signals.js";
-import { Kind, Loaded, State, html, isOver, useRead, useState, useTyped } from "./ui.js";
+import { Kind, Loaded, State, heirOf, html, isOver, useRead, useState, useTyped } from "./ui.js";
 
 const PATHS = { memory: "memories", fact: "facts", message: "messages" };
 const FILTERS = ["kind", "role", "category", "tags", "after", "before", "agent", "session"];
@@ -163,7 +163,7 @@ function leftOut(found, answer, body) {
 
 function over(item, kind) {
   const end = item.ended_at ?? item.known_to ?? item.valid_to;
-  const by = item.superseded_by;
+  const by = heirOf(item);
   return {
     title: by ? "It is superseded." : "It is over.",
     text: `Recall gives what holds; this ended on ${exactTime(end)}${item.reason ? `: ${item.reason}` : ""}.`,
