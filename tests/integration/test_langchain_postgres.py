@@ -307,6 +307,12 @@ def test_a_table_that_langchain_made_is_taken_over_with_its_messages(postgres_ur
             history.add_messages([HumanMessage("it goes")])
             assert [message.content for message in chat.history(last=2)] == ["and on", "it goes"]
         PostgresChatMessageHistory.create_tables(connection, TABLE)
+        indexes = "SELECT indexdef FROM pg_indexes WHERE tablename = %s"
+        columns = [row[0].rpartition("(")[2] for row in connection.execute(indexes, (TABLE,))]
+        # Each is written with every message: ours is the one that the library looks for.
+        assert [it for it in columns if "session_id" in it and "message_id" not in it] == [
+            "session_id, owner, id)"
+        ]
 
 
 def test_clearing_in_langchain_clears_the_index(

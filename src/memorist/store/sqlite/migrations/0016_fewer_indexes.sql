@@ -1,0 +1,2 @@
+-- beside: 6
+-- Nothing here: these are PostgreSQL's indexes. The numbers go together.
