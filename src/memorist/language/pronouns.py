@@ -28,6 +28,11 @@ class Person(NamedTuple):
     relation: str
     name: str
 
+    @property
+    def role(self) -> str:
+        """Who it is without the name: "my sister"; empty where only the name is known."""
+        return self.phrase.removesuffix(self.name).rstrip(" ,")
+
     def fits(self, pronoun: str) -> bool:
         """Whether a pronoun may mean this one; of a friend, nobody knows."""
         others = _genders()["he" if pronoun == "she" else "she"]
@@ -55,9 +60,13 @@ def named(
     parts, done = list[str](), 0
     for match in matches:
         start, end = match.span("pronoun")
-        first, rest_of_it = person.phrase[0], person.phrase[1:]
-        lower = start and person.phrase != person.name
-        parts += [sentence[done:start], first.lower() if lower else first, rest_of_it]
+        names = language.cues["names"].search(seen[start:])  # "he is called Leo, not Theo"
+        phrase = person.role if names else person.phrase
+        if not phrase:
+            continue
+        lower = start and phrase != person.name
+        parts += [sentence[done:start], phrase[0].lower() if lower else phrase[0], phrase[1:]]
+        parts += [pronouns.possessive] * (match["pronoun"].lower() in pronouns.owners)
         done = end
         for verb, short in pronouns.shortened:  # "she's moved"
             if rest := short.match(seen[end:]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memorist.language.dates import DateSpan
 from memorist.language.lexicon import plain
@@ -13,7 +13,7 @@ from memorist.language.likeness import MOVED, is_same_task
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.marks import RELATED
-from memorist.lifecycle.statement import STATEMENT_EDGES, RuleMatch, Statement, distance
+from memorist.lifecycle.statement import POSTS, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.records.memories import PLANS, Claim
 
 _ENDS_AT_PLACES = frozenset(
@@ -22,8 +22,11 @@ _ENDS_AT_PLACES = frozenset(
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes", "avoids": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
+_KIN = "child,mother,father,brother,sister,grandmother,grandfather,aunt,uncle,cousin,niece,nephew"
+# Has no beginning, whatever date is told beside it.
+_ALWAYS = frozenset(("name", "age", *(f"has {one}" for one in _KIN.split(","))))
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
-_POSTS = frozenset(("works at", "works as", "studies at"))
+_DAY = timedelta(days=1)
 _NAMED = re.compile(r",? (?P<name>[^\W\d_a-zß-ÿа-яё][\w-]*)")
 
 
@@ -38,7 +41,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
         return []
-    if rule.predicate in _POSTS and not rule.ends and statement.is_sought(match):
+    first_day = None if rule.ends else statement.first_day(match)
+    if rule.predicate in POSTS and not (rule.ends or first_day) and statement.is_sought(match):
         return []
     is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
@@ -49,8 +53,9 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
-    if rule.predicate == "lives in" and subject == statement.speaker and not rule.ends:
-        near = statement.moving_day(match) or near
+    if subject == statement.speaker:
+        near = first_day or near
+    dated = predicate not in _DATES and (rule.ends or predicate not in _ALWAYS)
     is_plan = predicate in PLANS and not rule.ends
     planned = statement.end_of_plan(match) if is_plan else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
@@ -60,7 +65,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             subject=subject,
             predicate=predicate,
             object=thing,
-            valid_from=near.start if near and predicate not in _DATES else statement.said_at,
+            valid_from=near.start if near and dated else statement.said_at,
             valid_to=until.end if until and is_over else planned,
             single=is_figure or (is_single_valued(predicate) and not of_other),
             ends=ends or rule.off,
@@ -225,11 +230,19 @@ def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
         else it
         for it in claims
     ]
+    claims = [it for it in claims if not any(_is_start(it, post) for post in claims)]
     told = [it for it in claims if it.predicate in PLANS and not it.ends]
     for claim in sorted(told, key=_tells_plan, reverse=True):
         if not any(_is_double(claim, plan) for plan in plans):
             plans.append(claim)
     return [it for it in claims if it in plans or it not in told]
+
+
+def _is_start(plan: Claim, post: Claim) -> bool:
+    """Whether a plan is only when a post begins that is claimed: "signed with Lumen, start 1 July"."""
+    same_day = bool(plan.valid_to and post.valid_from) and plan.valid_to == post.valid_from + _DAY
+    is_post = post.predicate in POSTS and not post.ends
+    return is_post and same_day and plan.predicate in PLANS and post.object in plan.object
 
 
 def _tells_plan(claim: Claim) -> tuple[bool, bool, int]:

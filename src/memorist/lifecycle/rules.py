@@ -140,9 +140,10 @@ def _worth_keeping(
             if said and _answers_for_other(sentence, said[-1], rules):
                 break
             whole = named(sentence, said, rules, known)
-            allowed = tried if whole == sentence else groups  # "she" is not the speaker
+            as_read = whole == sentence  # "she" is not the speaker, nor what the reader knows
+            allowed, known_to_reader = (tried, reading) if as_read else (groups, UNREAD)
             marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
-            if found := _read(whole, rules, allowed, marked, reading):
+            if found := _read(whole, rules, allowed, marked, known_to_reader):
                 moved = said and rules.cues["moved"].search(plain(said[-1]))
                 yield found._replace(moved=bool(moved))
                 break
@@ -172,20 +173,22 @@ def _regions(text: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
     """The sentences; one that only names what the one before speaks of is joined to it.
 
-    So is one that tells when the speaker moves: "Found a flat in Bristol! Moving on 25 July".
+    So is one that tells when the speaker moves, or starts in a post that they got: "Found a flat
+    in Bristol! Moving on 25 July".
     """
     held = ""
     for part in parts:
-        seen = plain(part)
-        told = (
-            one.cues["names"].search(seen) or one.cues["moving"].match(seen) for one in languages
-        )
-        if held and any(told):
+        if held and any(_goes_on(plain(held), plain(part), one.cues) for one in languages):
             held = f"{held} {part}"
         else:
             yield from filter(None, (held,))
             held = part
     yield from filter(None, (held,))
+
+
+def _goes_on(before: str, told: str, cues: Mapping[str, Pattern]) -> bool:
+    is_post = cues["posts"].search(before) and cues["starting"].match(told)
+    return bool(is_post or cues["names"].search(told) or cues["moving"].match(told))
 
 
 def _say_once(code: str) -> None:

@@ -16,6 +16,7 @@ from memorist.records.memories import PLANS
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
+POSTS = frozenset(("works at", "works as", "studies at"))
 _DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
 # What is said by saying what will not be: "I can't do dairy", "no sugar this month".
 _REFUSALS = frozenset(("avoids", "dislikes", "diet", "allergic to"))
@@ -81,11 +82,15 @@ class Statement(NamedTuple):
         """The dates it names, those of plans and of ends ahead as such, all others by a group."""
         plans = [match for match in matches if match.rule.group == "plan"]
         clauses = [self.clauses.around(*match.parts.span()) for match in plans]
-        until = [end.place for it in matches if not it.rule.ends and (end := self.end_of(it))]
+        begun = [it for it in matches if not it.rule.ends]
+        days = [day for it in begun for day in (self.end_of(it), self.first_day(it)) if day]
         ahead = {span.place: span for span in self.dates("plan")}
         return [
             ahead.get(span.place, span)
-            if any(first <= span.place[0] < last for first, last in (*clauses, *until))
+            if any(
+                first <= span.place[0] < last
+                for first, last in (*clauses, *(day.place for day in days))
+            )
             else span
             for span in self.dates(group)
         ]
@@ -222,7 +227,8 @@ class Statement(NamedTuple):
         if not spans:
             return False
         around = f"{self.text[first : spans[0][0]]} {self.text[spans[-1][1] : last]}"
-        around = match.language.cues["moves"].sub(" ", plain(around))
+        for cue in ("moves", "starting"):
+            around = match.language.cues[cue].sub(" ", plain(around))
         return match.language.common.issuperset(_WORD.findall(around.lower()))
 
     def is_moved(self, match: RuleMatch) -> bool:
@@ -262,17 +268,20 @@ class Statement(NamedTuple):
                 return span
         return None
 
-    def moving_day(self, match: RuleMatch) -> DateSpan | None:
-        """The day ahead on which the speaker moves to a home that is found, and not lived in."""
+    def first_day(self, match: RuleMatch) -> DateSpan | None:
+        """The day ahead on which the speaker moves to a home that is found, or starts in a post."""
         cues, (first, last) = match.language.cues, self.clauses.around(*match.parts.span())
-        if cues["lived"].search(self.clauses.text[first:last]):
+        told = self.clauses.text[first:last]
+        if match.rule.predicate in POSTS and cues["posts"].search(told):
+            begins, apart = cues["starting"], _DUE_CHARS
+        elif match.rule.predicate == "lives in" and not cues["lived"].search(told):
+            begins, apart = cues["moving"], _LEAD_CHARS
+        else:
             return None
         days = [span for span in self.dates("plan") if span.start > self.said_at]
-        for moving in cues["moving"].finditer(self.clauses.text):
-            for day in days:
-                if distance(moving.span(), day.place) < _LEAD_CHARS:
-                    return day
-        return None
+        places = [found.span() for found in begins.finditer(self.clauses.text)]
+        near = (day for place in places for day in days if distance(place, day.place) < apart)
+        return next(near, None)
 
     def is_of_home(self, match: RuleMatch) -> bool:
         """Whether a place is said of a flat or a street, and of no move: "the flat is in Mitte"."""

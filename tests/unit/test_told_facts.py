@@ -1,0 +1,128 @@
+"""What people tell in passing becomes facts that are right, current, and read well."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memorist import Memory, Message
+
+MONDAY = datetime(2026, 5, 4, 9, tzinfo=UTC)
+
+
+def facts_after(*messages: str, weeks: int = 0) -> set[str]:
+    """The facts that hold after messages told a day apart, so many weeks later."""
+    told = [
+        Message("user", text, created_at=MONDAY + timedelta(days=day))
+        for day, text in enumerate(messages)
+    ]
+    now = told[-1].created_at + timedelta(weeks=weeks, minutes=1)
+    with Memory(":memory:", embedder=None, clock=lambda: now) as memory:
+        memory.remember(told, user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        facts = memory.facts.list(user="ada")
+    return {f"{fact.subject} {fact.predicate} {fact.object}" for fact in facts}
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("I run a small bakery", "user runs small bakery"),
+        ("je tiens une petite librairie à Nantes", "user runs petite librairie"),
+        ("I teach pilates", "user teaches pilates"),
+        ("I teach maths at a secondary school", "user teaches maths"),
+        ("our standup moved from 9:30 to 10", "user standup 10"),
+    ],
+)
+def test_a_fact_reads_as_one_would_say_it(message: str, fact: str) -> None:
+    facts = facts_after(message)
+    assert fact in facts
+    assert not any(" works as " in each or " appointment " in each for each in facts)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Tom called me.",
+        "Anna texted me",
+        "Том мне позвонил.",
+        "мама звонила вчера",
+        "Tom hat mich angerufen.",
+    ],
+)
+def test_a_call_is_no_fact(message: str) -> None:
+    with Memory(":memory:", embedder=None, clock=lambda: MONDAY) as memory:
+        memory.remember(Message("user", message, created_at=MONDAY), user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        assert not memory.facts.list(user="ada")
+        assert not memory.memories.list(user="ada")
+
+
+def test_how_long_somebody_is_pregnant_is_not_their_age() -> None:
+    assert facts_after("my wife Meera is 6 months pregnant") == {"user married to Meera"}
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        "I accepted the offer from Lumen! I start on 1 July.",
+        "signed with Lumen today, i start 1 July",
+        "got offered the job at Lumen!! start 1 july",
+        "hab die Stelle bei Lumen bekommen, fange am 1. Juli an",
+        "me han ofrecido un puesto en Lumen, empiezo el 1 de julio",
+        "j'ai signé chez Lumen, je commence le 1er juillet",
+    ],
+)
+def test_an_accepted_offer_ends_the_old_job_on_the_day_it_begins(offer: str) -> None:
+    before = facts_after("I work at Siemens", offer)
+    after = facts_after("I work at Siemens", offer, weeks=12)
+    assert "user works at Siemens" in before
+    assert "user works at Lumen" not in before
+    assert after == {"user works at Lumen"}
+
+
+@pytest.mark.parametrize(
+    ("said", "corrected", "right"),
+    [
+        ("our son Theo is at school", "his name is Leo, not Theo, sorry", "child Leo"),
+        ("we have a son, Theo", "her name's Leah not theo lol my bad", "child Leah"),
+        ("we adopted a dog called Rex", "he's called Max, not Rex", "pet Max"),
+        ("Baby's here! Her name is Anika", "it's spelled Anica, with a c", "child Anica"),
+        ("meine Tochter Emma ist krank", "sie heißt Emmi, nicht Emma, sorry", "child Emmi"),
+        ("mi hijo Mateo tiene gripe", "se llama Matías, no Mateo, perdón", "child Matías"),
+        ("mon fils s'appelle Théo", "il s'appelle Léo, pas Théo, pardon", "child Léo"),
+        ("у меня есть сын Миша", "ой, его зовут Гриша, а не Миша", "child Гриша"),
+        ("我养了一只猫，叫豆豆", "它叫逗逗，不叫豆豆", "pet 逗逗"),
+    ],
+)
+def test_a_name_is_corrected_for_whomever_it_is(said: str, corrected: str, right: str) -> None:
+    assert facts_after(said, corrected) == {f"user has {right}"}
+
+
+def test_a_phone_number_is_corrected() -> None:
+    facts = facts_after("new number: 07700 900123", "oops typo, 07700 900132")
+    assert facts == {"user phone 07700 900132"}
+
+
+@pytest.mark.parametrize(
+    ("said", "named", "fact"),
+    [
+        ("my bf and i share a flat", "his name's callum btw", "user has partner callum"),
+        ("My brother's allergic to nuts", "his name is Owen", "user has brother Owen"),
+        ("mon copain travaille chez Airbus", "il s'appelle Hugo", "user has partner Hugo"),
+    ],
+)
+def test_a_name_told_in_the_next_message_is_that_of_whom_the_last_spoke(
+    said: str, named: str, fact: str
+) -> None:
+    assert fact in facts_after(said, named)
+
+
+def test_a_name_and_an_age_do_not_begin_when_somebody_moved() -> None:
+    with Memory(":memory:", embedder=None, clock=lambda: MONDAY) as memory:
+        text = "hey, i'm nora, 34, moved to leeds in jan"
+        memory.remember(Message("user", text, created_at=MONDAY), user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        began = {fact.predicate: fact.valid_from for fact in memory.facts.list(user="ada")}
+    assert began == {"name": MONDAY, "age": MONDAY, "lives in": datetime(2026, 1, 1, tzinfo=UTC)}
