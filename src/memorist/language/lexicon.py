@@ -105,6 +105,7 @@ class Language:
     spaced: bool
     abbreviations: frozenset[str]
     articles: Pattern
+    leads: Pattern  # what a plan is told without: "so my", "I have a"
     stops: Pattern
     places: Pattern
     joins: Pattern
@@ -187,6 +188,7 @@ def language(code: str) -> Language:
         spaced=spaced,
         abbreviations=frozenset(written["abbreviations"].split()),
         articles=Pattern(written["articles"], ignore_case=True),
+        leads=Pattern(plain(written["leads"]), ignore_case=True),
         stops=pattern(written["stops"]),
         places=pattern(written["stops"], written["places"]),
         joins=Pattern(rf"\s*[,，、]\s*(?:{join})?|{space}{join}", ignore_case=True),

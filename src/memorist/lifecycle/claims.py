@@ -110,6 +110,8 @@ def _beginning(match: RuleMatch, statement: Statement, spans: list[DateSpan]) ->
     near = min(spans, key=lambda span: distance(span.place, match.parts.span()), default=None)
     if match.rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
+    elif near and any(first <= near.place[0] < last for first, last in statement.plans):
+        near = next((it for it in statement.dates("plan") if it.place == near.place), near)
     if near and near.start > statement.said_at and not statement.is_planned(match, near):
         return None
     return near if near and statement.dates_claim(match, near) else None
@@ -156,7 +158,7 @@ def _objects(
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
     is_plan = predicate in PLANS
     if match.rule.object and not (is_plan and statement.needs_clause(match)):
-        return [match.rule.object]
+        return [_without_lead(match.rule.object, match) if is_plan else match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
     if is_plan and (match.is_marked or "object" not in match.parts.groupdict()):
@@ -165,9 +167,7 @@ def _objects(
         last = match.parts.end() + after.start() if after else last
         if statement.says_only_dates(first, last, match):
             return []
-        thing = statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")
-        join = match.language.joins.match(f" {plain(thing)}")  # "and the wedding is on 3 May"
-        return [thing[join.end() - 1 :] if join else thing]
+        return [_without_lead(statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)"), match)]
     if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")
@@ -179,6 +179,12 @@ def _objects(
         several=not single and predicate not in _WHOLE,
         place=is_place,
     )
+
+
+def _without_lead(thing: str, match: RuleMatch) -> str:
+    """A plan without what leads to it: "so my exam is on 3 May", "I'm flying to Rome"."""
+    lead = match.language.leads.match(plain(thing))
+    return thing[lead.end() :] if lead and lead.end() < len(thing) else thing
 
 
 def claims_told(
@@ -239,7 +245,7 @@ def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
 
 
 def _is_start(plan: Claim, post: Claim) -> bool:
-    """Whether a plan is only when a post begins that is claimed: "signed with Lumen, start 1 July"."""
+    """Whether a plan is only when a post begins that is claimed: "got the job, start 1 July"."""
     same_day = bool(plan.valid_to and post.valid_from) and plan.valid_to == post.valid_from + _DAY
     is_post = post.predicate in POSTS and not post.ends
     return is_post and same_day and plan.predicate in PLANS and post.object in plan.object

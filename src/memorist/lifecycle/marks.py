@@ -136,9 +136,16 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
 
 def _is_of_other(before: str, predicate: str, language: Language) -> bool:
     """Whether a name is that of another's relative or pet: "…, her dog is called Bruno"."""
-    words = plain(before).lower().rpartition(",")[2].split()
+    if not names_someone(predicate):
+        return False
+    clause = plain(before).rpartition(",")[2].strip()
+    begins = language.pronouns.begins.match(clause) if language.pronouns else None
+    is_told = any(language.cues[cue].search(clause) for cue in ("names", "own"))
+    if begins and not is_told:  # "she has a cat named …"
+        return True
+    words = clause.lower().split()
     relations = [language.relations[word] for word in words if word in language.relations]
-    if not relations or not names_someone(predicate):
+    if not relations:
         return False
     of = RELATED.get(relations[-1], f"has {relations[-1]}")
     return of != predicate and not {of, predicate} <= _COUPLES

@@ -33,7 +33,7 @@ from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessag
 from memorist.records.log import is_trusted
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message
-from memorist.records.values import normalize
+from memorist.records.values import fold, normalize
 
 log = logging.getLogger("memorist")
 _said: set[str] = set()  # codes of languages
@@ -64,6 +64,7 @@ _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
 _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _NO_MEMORIES = frozenset(("figure", "done"))
 _LEARNT = OWN | {"relation", "plan", "event"}  # which the reader knows, too
+_FEWEST = 4  # words of a memory that can be understood alone
 _BEGINNING = 20  # characters by which a sentence is found again
 
 
@@ -300,7 +301,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     spans = statement.all_dates(group, meaningful)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
     first, last = statement.told(meaningful)
-    text = "" if group in _NO_MEMORIES else sentence.text[first:last].strip(STATEMENT_EDGES)
+    text = "" if group in _NO_MEMORIES else _told(sentence, first, last)
     named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
     told, figures = list[Claim](), list[Claim]()
@@ -459,6 +460,13 @@ def _end_of_day(spans: list[DateSpan], moment: datetime) -> datetime | None:
     if len(spans) != 1 or spans[0].start.date() != moment.date():
         return None
     return spans[0].end if (spans[0].end - spans[0].start).days == 1 else None
+
+
+def _told(sentence: Sentence, first: int, last: int) -> str:
+    """The words of the clauses that say something, or the sentence where they are too few."""
+    text = sentence.text[first:last].strip(STATEMENT_EDGES)
+    whole = HIDDEN not in sentence.clauses.text and len(fold(text).split()) < _FEWEST
+    return sentence.text.strip(STATEMENT_EDGES) if whole else text
 
 
 def _dated(text: str, spans: list[DateSpan]) -> str:

@@ -145,10 +145,13 @@ class Statement(NamedTuple):
             return self.is_of_another(match) or self._goes_on_about(match)
         cues, (start, end) = match.language.cues, match.parts.span()
         named = match.parts.groupdict()
-        if named.get("relation") or named.get("thing") or cues["own"].search(self.text[start:end]):
+        has = match.rule.predicate == "related"  # "she got a cat called Milo"
+        if (named.get("relation") and not has) or named.get("thing"):
+            return False
+        if cues["own"].search(plain(self.text[start:end])):
             return False
         joined = match.language.joins.match(plain(match.parts[0]))  # "and work at Siemens"
-        if match.rule.group not in (_DONE_TOO if joined else OWN):
+        if match.rule.group not in (_DONE_TOO if joined else OWN) and not has:
             return False
         first, _ = self.clauses.around(start, start + 1)
         before = self.text[first : start + (joined.end() if joined else 0)]
