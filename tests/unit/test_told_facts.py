@@ -185,10 +185,45 @@ def test_a_move_that_is_off_leaves_the_home(home: str, plan: str, off: str) -> N
         "my sister adopted a dog called Rex",
         "they got a cat called Mia",
         "our neighbours have a dog named Odin",
+        "our daughter has a hamster called Pip",
+        "mein Bruder hat einen Hund namens Odin",
+        "so my sister Beth just had twins, Max and Ruby",
     ],
 )
 def test_what_others_have_is_not_the_speakers(message: str) -> None:
-    assert not any(" has pet " in fact for fact in facts_after(message))
+    facts = " ".join(facts_after(message))
+    assert " has pet " not in facts
+    assert " has child " not in facts
+
+
+def test_whom_a_couple_has_is_the_speakers() -> None:
+    facts = facts_after("my wife and i have a son, Leo", "we had twins, Max and Ruby")
+    assert facts == {f"user has child {name}" for name in ("Leo", "Max", "Ruby")}
+
+
+@pytest.mark.parametrize(
+    ("owned", "lost"),
+    [
+        ("got a used Brompton", "Someone stole the Brompton outside Aldi"),
+        ("hab mir ein gebrauchtes E-Bike gekauft", "das e-bike wurde geklaut :("),
+        ("у нас кот Барсик", "Барсик умер :("),
+    ],
+)
+def test_what_is_gone_is_theirs_no_longer(owned: str, lost: str) -> None:
+    assert len(facts_after(owned)) == 1
+    assert not facts_after(owned, lost)
+
+
+@pytest.mark.parametrize("over", ["we split up in the summer", "me and my husband broke up"])
+def test_who_splits_up_is_married_no_longer(over: str) -> None:
+    assert facts_after("my husband Dan is at home") == {"user married to Dan"}
+    assert not facts_after("my husband Dan is at home", over)
+    assert facts_after("my husband Dan is at home", "we split up the work")
+
+
+def test_a_newborn_is_not_the_wife_of_whom_the_message_before_spoke() -> None:
+    facts = facts_after("my wife Meera is pregnant", "Baby's here! Her name is Anika")
+    assert facts == {"user married to Meera", "user has child Anika"}
 
 
 def test_a_course_begins_on_the_day_ahead() -> None:

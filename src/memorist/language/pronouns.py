@@ -28,11 +28,6 @@ class Person(NamedTuple):
     relation: str
     name: str
 
-    @property
-    def role(self) -> str:
-        """Who it is without the name: "my sister"; empty where only the name is known."""
-        return self.phrase.removesuffix(self.name).rstrip(" ,")
-
     def fits(self, pronoun: str) -> bool:
         """Whether a pronoun may mean this one; of a friend, nobody knows."""
         others = _genders()["he" if pronoun == "she" else "she"]
@@ -61,11 +56,11 @@ def named(
     for match in matches:
         start, end = match.span("pronoun")
         names = language.cues["names"].search(seen[start:])  # "he is called Leo, not Theo"
-        phrase = person.role if names else person.phrase
-        if not phrase:
-            continue
-        lower = start and phrase != person.name
-        parts += [sentence[done:start], phrase[0].lower() if lower else phrase[0], phrase[1:]]
+        if names and (person.name or match.start()):
+            continue  # it is another's name, or another name
+        lower = start and person.phrase != person.name
+        first, rest_of_it = person.phrase[0], person.phrase[1:]
+        parts += [sentence[done:start], first.lower() if lower else first, rest_of_it]
         parts += [pronouns.possessive] * (match["pronoun"].lower() in pronouns.owners)
         done = end
         for verb, short in pronouns.shortened:  # "she's moved"

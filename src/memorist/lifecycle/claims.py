@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from memorist.language.dates import DateSpan
 from memorist.language.lexicon import plain
@@ -26,7 +26,6 @@ _KIN = "child,mother,father,brother,sister,grandmother,grandfather,aunt,uncle,co
 # Has no beginning, whatever date is told beside it.
 _ALWAYS = frozenset(("name", "age", *(f"has {one}" for one in _KIN.split(","))))
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
-_DAY = timedelta(days=1)
 _NAMED = re.compile(r",? (?P<name>[^\W\d_a-zß-ÿа-яё][\w-]*)")
 
 
@@ -143,6 +142,10 @@ def _things(
     unless = match.rule.unless
     things = _objects(match, statement, predicate, spans)
     things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
+    if match.rule.alone and unless:
+        first, last = statement.clauses.around(*match.parts.span())
+        if unless.search(plain(statement.text[first:last].strip(STATEMENT_EDGES))):
+            return []  # "moved in April" is no plan, whatever clause it goes on
     if match.parts.groupdict().get("topic") and match.rule.group == "figure":
         of = statement.part(match, "topic").lower()
         if not match.language.common.isdisjoint(plain(of).split()):
@@ -236,19 +239,11 @@ def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
         else it
         for it in claims
     ]
-    claims = [it for it in claims if not any(_is_start(it, post) for post in claims)]
     told = [it for it in claims if it.predicate in PLANS and not it.ends]
     for claim in sorted(told, key=_tells_plan, reverse=True):
         if not any(_is_double(claim, plan) for plan in plans):
             plans.append(claim)
     return [it for it in claims if it in plans or it not in told]
-
-
-def _is_start(plan: Claim, post: Claim) -> bool:
-    """Whether a plan is only when a post begins that is claimed: "got the job, start 1 July"."""
-    same_day = bool(plan.valid_to and post.valid_from) and plan.valid_to == post.valid_from + _DAY
-    is_post = post.predicate in POSTS and not post.ends
-    return is_post and same_day and plan.predicate in PLANS and post.object in plan.object
 
 
 def _tells_plan(claim: Claim) -> tuple[bool, bool, int]:

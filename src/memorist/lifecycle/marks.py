@@ -130,7 +130,8 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
     if predicate in ("birthday", "phone"):
         return any(map(str.isdigit, thing))
     if predicate in PLANS:
-        return not _function_words().issuperset(words)
+        said = language.cues["moves"].sub(" ", plain(thing)).lower().split()
+        return not _function_words().issuperset(said)
     return predicate != "email" or "@" in thing
 
 

@@ -320,7 +320,11 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
         tags=tags_of(text),
         source=source,
         claims=tuple(
-            claim for claim in claims if claim.ends or (claim.predicate, claim.object) not in ended
+            claim
+            for claim in claims
+            if claim.ends
+            or claim.predicate in PLANS
+            or (claim.predicate, claim.object) not in ended
         ),
         corrects=any(match.rule.group == "correction" for match in meaningful)
         or bool(cues["corrections"].search(plain(sentence.text))),

@@ -20,6 +20,7 @@ POSTS = frozenset(("works at", "works as", "studies at"))
 _DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
 # What is said by saying what will not be: "I can't do dairy", "no sugar this month".
 _REFUSALS = frozenset(("avoids", "dislikes", "diet", "allergic to"))
+_HAD_TOO = frozenset(("related", "has child", "has pet"))
 _DONE_TOO = OWN | {"decision", "project", "event"}
 _WORD_END = re.compile(r"^\S+(?=\s)")
 _WORD = re.compile(r"\w+")
@@ -141,6 +142,9 @@ class Statement(NamedTuple):
 
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
+        told = plain(self.text[: match.parts.start()])
+        if match.rule.predicate in _HAD_TOO and match.language.cues["theirs"].search(told):
+            return True  # "my sister had twins, Max and Ruby"
         if match.is_marked or self.is_of_another(match):
             return self.is_of_another(match) or self._goes_on_about(match)
         cues, (start, end) = match.language.cues, match.parts.span()
@@ -224,12 +228,11 @@ class Statement(NamedTuple):
         return bool(is_of_other) or self.says_only_dates(start, end, match)
 
     def says_only_dates(self, first: int, last: int, match: RuleMatch) -> bool:
-        """Whether all that a stretch of text says is dates, or that something is moved to them."""
+        """Whether all that a stretch of text says is dates, or that somebody moves or starts then."""
         spans = [it.place for it in self.dates(match.rule.group)]
         spans = [span for span in spans if span[0] < last and first < span[1]]
-        if not spans:
-            return False
-        around = f"{self.text[first : spans[0][0]]} {self.text[spans[-1][1] : last]}"
+        start, end = (spans[0][0], spans[-1][1]) if spans else (last, last)
+        around = f"{self.text[first:start]} {self.text[end:last]}"
         for cue in ("moves", "starting"):
             around = match.language.cues[cue].sub(" ", plain(around))
         return match.language.common.issuperset(_WORD.findall(around.lower()))
