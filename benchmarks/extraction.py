@@ -165,6 +165,7 @@ OTHER_WORDS = {
     "avoids": "dislikes",
     **{name: f"has {name}" for name in ("partner", "friend", "colleague", "brother", "sister")},
     **{name: f"has {name}" for name in ("mother", "father")},
+    **dict.fromkeys(("runs", "manages", "drives", "teaches", "cleans"), "works as"),
     **dict.fromkeys(("event", "has appointment"), "plans"),  # where one ends is a matter of taste
 }
 OPPOSITES = {"likes": "dislikes", "dislikes": "likes", "prefers": "dislikes"}

@@ -180,14 +180,14 @@ def test_a_plan_that_lasts_until_a_day_holds_no_longer_after_it() -> None:
 @pytest.mark.parametrize(
     ("text", "event"),
     [
-        ("my boss is called Oren and the wedding is on 3 May", "the wedding is on 3 May"),
-        ("I live in Berlin and the wedding is on 3 May", "the wedding is on 3 May"),
+        ("my boss is called Oren and the wedding is on 3 May", "wedding is on 3 May"),
+        ("I live in Berlin and the wedding is on 3 May", "wedding is on 3 May"),
         ("I live in Berlin and fly to Oslo on Friday", "fly to Oslo on Friday"),
         ("Anna and my wedding is on 3 May", "Anna and my wedding is on 3 May"),
         ("mum and dad are coming on Friday", "mum and dad are coming on Friday"),
-        ("mein Chef heißt Oren und die Hochzeit ist am 3. Mai", "die Hochzeit ist am 3. Mai"),
-        ("mi jefe se llama Oren y la boda es el 3 de mayo", "la boda es el 3 de mayo"),
-        ("mon chef s'appelle Oren et le mariage est le 3 mai", "le mariage est le 3 mai"),
+        ("mein Chef heißt Oren und die Hochzeit ist am 3. Mai", "Hochzeit ist am 3. Mai"),
+        ("mi jefe se llama Oren y la boda es el 3 de mayo", "boda es el 3 de mayo"),
+        ("mon chef s'appelle Oren et le mariage est le 3 mai", "mariage est le 3 mai"),
         ("моего начальника зовут Олег и свадьба 3 мая", "свадьба 3 мая"),
     ],
 )
@@ -324,7 +324,7 @@ def test_long_lists_and_sentences_come_to_an_end(text: str) -> None:
         ("first day at Lumen next week, as a data engineer", "works as", "data engineer"),
         ("my boss is called Oren", "has boss", "Oren"),
         ("(Priyanka, my manager) wants it by noon", "has boss", "Priyanka"),
-        ("the wedding is on 3 May", "event", "the wedding is on 3 May"),
+        ("the wedding is on 3 May", "event", "wedding is on 3 May"),
         ("nothing with cashews for me, please", "avoids", "cashews"),
         ("don't let me forget to renew my passport", "plans", "renew my passport"),
         ("just turned 41 and my knees know it", "age", "41"),

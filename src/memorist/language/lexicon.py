@@ -93,6 +93,8 @@ class Pronouns:
     shortened: Sequence[tuple[str, Pattern]]  # verbs, and what is left of them
     places: frozenset[str]  # words before names that are no people's; none where nouns are capital
     acts: tuple[str, ...]  # endings of what one person does
+    owners: frozenset[str]  # pronouns of what is somebody's: "his name is …", and
+    possessive: str  # what stands at the end of a word for that: "my son's name is …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Language:
     spaced: bool
     abbreviations: frozenset[str]
     articles: Pattern
+    leads: Pattern  # what a plan is told without: "so my", "I have a"
     stops: Pattern
     places: Pattern
     joins: Pattern
@@ -110,6 +113,7 @@ class Language:
     common: frozenset[str]  # words that no thing is called
     relations: Mapping[str, str]
     favourites: Mapping[str, str]
+    deeds: Mapping[str, str]  # verbs of what people do for a living, and their predicates
     cues: Mapping[str, Pattern]
     rules: tuple[Rule, ...]
     rule_set: PatternSet
@@ -184,6 +188,7 @@ def language(code: str) -> Language:
         spaced=spaced,
         abbreviations=frozenset(written["abbreviations"].split()),
         articles=Pattern(written["articles"], ignore_case=True),
+        leads=Pattern(plain(written["leads"]), ignore_case=True),
         stops=pattern(written["stops"]),
         places=pattern(written["stops"], written["places"]),
         joins=Pattern(rf"\s*[,，、]\s*(?:{join})?|{space}{join}", ignore_case=True),
@@ -191,6 +196,7 @@ def language(code: str) -> Language:
         common=frozenset(map(plain, stop_words("grammar", codes=(code,)))),
         relations=relations,
         favourites=_names(written["favourites"]),
+        deeds=_names(written.get("deeds", {})),
         cues=cues,
         rules=rules,
         rule_set=PatternSet(rule.pattern for rule in rules),
@@ -212,6 +218,8 @@ def _pronouns(written: Mapping[str, Any], parts: Mapping[str, str], spaced: bool
         shortened=[(verb, pattern(short)) for verb, short in written["shortened"].items()],
         places=frozenset(written["places"].split()),
         acts=tuple(written["acts"].split()),
+        owners=frozenset(written.get("owners", "").split()),
+        possessive=written.get("possessive", ""),
     )
 
 
@@ -421,7 +429,12 @@ def _corrections() -> tuple[list[Pattern], Pattern]:
     written = [data(code, "rules")["instead"] for code in LANGUAGES]
     words = [language for language in written if "not" in language]
     patterns = [line for each in written for line in lines_of(each.get("pattern", ""))]
-    negations, leads = ("|".join(each[key] for each in words) for key in ("not", "lead"))
-    spaced = rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)[.!]*$"
+    negations, leads, after = (
+        "|".join(it[key] for it in words) for key in ("not", "lead", "after")
+    )
+    spaced = (
+        rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)"
+        rf"(?:[,.!]* (?:{after}))*[.!]*$"
+    )
     compiled = [Pattern(pattern, ignore_case=True) for pattern in (spaced, *patterns)]
     return compiled, Pattern(rf"^(?:.*\W)?(?:{leads})\s+", ignore_case=True)

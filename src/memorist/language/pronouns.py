@@ -55,9 +55,13 @@ def named(
     parts, done = list[str](), 0
     for match in matches:
         start, end = match.span("pronoun")
-        first, rest_of_it = person.phrase[0], person.phrase[1:]
+        names = language.cues["names"].search(seen[start:])  # "he is called Leo, not Theo"
+        if names and (person.name or match.start()):
+            continue  # it is another's name, or another name
         lower = start and person.phrase != person.name
+        first, rest_of_it = person.phrase[0], person.phrase[1:]
         parts += [sentence[done:start], first.lower() if lower else first, rest_of_it]
+        parts += [pronouns.possessive] * (match["pronoun"].lower() in pronouns.owners)
         done = end
         for verb, short in pronouns.shortened:  # "she's moved"
             if rest := short.match(seen[end:]):

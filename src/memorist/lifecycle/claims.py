@@ -13,7 +13,7 @@ from memorist.language.likeness import MOVED, is_same_task
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.marks import RELATED
-from memorist.lifecycle.statement import STATEMENT_EDGES, RuleMatch, Statement, distance
+from memorist.lifecycle.statement import POSTS, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.records.memories import PLANS, Claim
 
 _ENDS_AT_PLACES = frozenset(
@@ -22,8 +22,10 @@ _ENDS_AT_PLACES = frozenset(
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes", "avoids": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
+_KIN = "child,mother,father,brother,sister,grandmother,grandfather,aunt,uncle,cousin,niece,nephew"
+# Has no beginning, whatever date is told beside it.
+_ALWAYS = frozenset(("name", "age", *(f"has {one}" for one in _KIN.split(","))))
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
-_POSTS = frozenset(("works at", "works as", "studies at"))
 _NAMED = re.compile(r",? (?P<name>[^\W\d_a-zß-ÿа-яё][\w-]*)")
 
 
@@ -38,7 +40,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
         return []
-    if rule.predicate in _POSTS and not rule.ends and statement.is_sought(match):
+    first_day = None if rule.ends else statement.first_day(match)
+    if rule.predicate in POSTS and not (rule.ends or first_day) and statement.is_sought(match):
         return []
     is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
@@ -49,8 +52,9 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
-    if rule.predicate == "lives in" and subject == statement.speaker and not rule.ends:
-        near = statement.moving_day(match) or near
+    if subject == statement.speaker:
+        near = first_day or near
+    dated = predicate not in _DATES and (rule.ends or predicate not in _ALWAYS)
     is_plan = predicate in PLANS and not rule.ends
     planned = statement.end_of_plan(match) if is_plan else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
@@ -60,7 +64,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             subject=subject,
             predicate=predicate,
             object=thing,
-            valid_from=near.start if near and predicate not in _DATES else statement.said_at,
+            valid_from=near.start if near and dated else statement.said_at,
             valid_to=until.end if until and is_over else planned,
             single=is_figure or (is_single_valued(predicate) and not of_other),
             ends=ends or rule.off,
@@ -105,6 +109,8 @@ def _beginning(match: RuleMatch, statement: Statement, spans: list[DateSpan]) ->
     near = min(spans, key=lambda span: distance(span.place, match.parts.span()), default=None)
     if match.rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
+    elif near and any(first <= near.place[0] < last for first, last in statement.plans):
+        near = next((it for it in statement.dates("plan") if it.place == near.place), near)
     if near and near.start > statement.said_at and not statement.is_planned(match, near):
         return None
     return near if near and statement.dates_claim(match, near) else None
@@ -136,6 +142,10 @@ def _things(
     unless = match.rule.unless
     things = _objects(match, statement, predicate, spans)
     things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
+    if match.rule.alone and unless:
+        first, last = statement.clauses.around(*match.parts.span())
+        if unless.search(plain(statement.text[first:last].strip(STATEMENT_EDGES))):
+            return []  # "moved in April" is no plan, whatever clause it goes on
     if match.parts.groupdict().get("topic") and match.rule.group == "figure":
         of = statement.part(match, "topic").lower()
         if not match.language.common.isdisjoint(plain(of).split()):
@@ -151,7 +161,7 @@ def _objects(
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
     is_plan = predicate in PLANS
     if match.rule.object and not (is_plan and statement.needs_clause(match)):
-        return [match.rule.object]
+        return [_without_lead(match.rule.object, match) if is_plan else match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
     if is_plan and (match.is_marked or "object" not in match.parts.groupdict()):
@@ -160,9 +170,7 @@ def _objects(
         last = match.parts.end() + after.start() if after else last
         if statement.says_only_dates(first, last, match):
             return []
-        thing = statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)")
-        join = match.language.joins.match(f" {plain(thing)}")  # "and the wedding is on 3 May"
-        return [thing[join.end() - 1 :] if join else thing]
+        return [_without_lead(statement.text[first:last].strip(STATEMENT_EDGES + ".!。！)"), match)]
     if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")
@@ -174,6 +182,12 @@ def _objects(
         several=not single and predicate not in _WHOLE,
         place=is_place,
     )
+
+
+def _without_lead(thing: str, match: RuleMatch) -> str:
+    """A plan without what leads to it: "so my exam is on 3 May", "I'm flying to Rome"."""
+    lead = match.language.leads.match(plain(thing))
+    return thing[lead.end() :] if lead and lead.end() < len(thing) else thing
 
 
 def claims_told(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from memorist.language.lexicon import Language, Rule, plain
+from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import Pattern, PatternMatch
-from memorist.language.people import names_someone
+from memorist.language.people import names_someone, names_user
 from memorist.language.text import is_single_valued, stop_words
 from memorist.providers.reader import Mark
 from memorist.records.memories import PLANS
@@ -79,20 +79,45 @@ def sure_marks(
     values = [text for text, chance in single if chance >= SURER]
     for place, text, mark in marks:
         start = place if sentence.startswith(text, place) else sentence.find(text)
-        if start < 0:
+        predicate, text = _without_deed(mark.predicate, text, language)
+        start = sentence.find(text, start) if start >= 0 and text else -1
+        if start < 0 or _is_of_caller(sentence, start, predicate, mark.ends):
             continue
         least = SURER if is_single_valued(mark.predicate) else SURE
         if mark.chance < least or (corrects and not own):
             continue
+        if predicate in PLANS and _is_cut(text, sentence[start + len(text) :]):
+            continue
         if mark.predicate == "event" and any(one in text for one in values if one != text):
             continue  # "I moved to Graz yesterday" says where they live
-        if _is_plausible(text, mark.predicate, language) and not _is_of_other(
-            sentence[:start], mark.predicate, language
+        if _is_plausible(text, predicate, language) and not _is_of_other(
+            sentence[:start], predicate, language
         ):
-            by_word = _GROUPS_BY_WORD.get(mark.predicate.split()[0], "identity")
-            group = _GROUPS.get(mark.predicate, by_word)
-            rule = Rule(group, _ANYTHING, mark.predicate, text, mark.ends)
+            by_word = _GROUPS_BY_WORD.get(predicate.split()[0], "identity")
+            group = _GROUPS.get(predicate, by_word)
+            rule = Rule(group, _ANYTHING, predicate, text, mark.ends)
             yield rule, MarkedPart(sentence, start, start + len(text))
+
+
+def _without_deed(predicate: str, thing: str, language: Language) -> tuple[str, str]:
+    """What somebody does for a living: "works as" a nurse, but "runs" a "small bakery"."""
+    verb, _, rest = thing.partition(" ")
+    deed = language.deeds.get(plain(verb).lower()) if predicate == "works as" else None
+    return (deed, next(iter(language.objects_of(rest)), "")) if deed else (predicate, thing)
+
+
+def _is_cut(thing: str, after: str) -> bool:
+    """Whether a mark ends before its figure: "standup moved from", of "from 9:30 to 10"."""
+    return after.lstrip()[:1].isdigit() and thing.lower().split()[-1] in _function_words()
+
+
+def _is_of_caller(sentence: str, start: int, predicate: str, ends: bool) -> bool:
+    """Whether a mark reads more into a call than that there was one: "Tom called me yesterday"."""
+    if predicate != "event" and not (names_user(predicate) or (ends and names_someone(predicate))):
+        return False
+    seen = plain(sentence)  # a short one may be in several languages
+    called = (it for one in languages_of(seen) for it in one.cues["contacts"].finditer(seen))
+    return any(it.start() <= start + 1 <= it.end() for it in called)
 
 
 def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
@@ -105,15 +130,23 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
     if predicate in ("birthday", "phone"):
         return any(map(str.isdigit, thing))
     if predicate in PLANS:
-        return not _function_words().issuperset(words)
+        said = language.cues["moves"].sub(" ", plain(thing)).lower().split()
+        return not _function_words().issuperset(said)
     return predicate != "email" or "@" in thing
 
 
 def _is_of_other(before: str, predicate: str, language: Language) -> bool:
     """Whether a name is that of another's relative or pet: "…, her dog is called Bruno"."""
-    words = plain(before).lower().rpartition(",")[2].split()
+    if not names_someone(predicate):
+        return False
+    clause = plain(before).rpartition(",")[2].strip()
+    begins = language.pronouns.begins.match(clause) if language.pronouns else None
+    is_told = any(language.cues[cue].search(clause) for cue in ("names", "own"))
+    if begins and not is_told:  # "she has a cat named …"
+        return True
+    words = clause.lower().split()
     relations = [language.relations[word] for word in words if word in language.relations]
-    if not relations or not names_someone(predicate):
+    if not relations:
         return False
     of = RELATED.get(relations[-1], f"has {relations[-1]}")
     return of != predicate and not {of, predicate} <= _COUPLES

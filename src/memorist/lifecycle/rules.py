@@ -33,7 +33,7 @@ from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessag
 from memorist.records.log import is_trusted
 from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message
-from memorist.records.values import normalize
+from memorist.records.values import fold, normalize
 
 log = logging.getLogger("memorist")
 _said: set[str] = set()  # codes of languages
@@ -64,6 +64,7 @@ _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
 _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _NO_MEMORIES = frozenset(("figure", "done"))
 _LEARNT = OWN | {"relation", "plan", "event"}  # which the reader knows, too
+_FEWEST = 4  # words of a memory that can be understood alone
 _BEGINNING = 20  # characters by which a sentence is found again
 
 
@@ -140,9 +141,10 @@ def _worth_keeping(
             if said and _answers_for_other(sentence, said[-1], rules):
                 break
             whole = named(sentence, said, rules, known)
-            allowed = tried if whole == sentence else groups  # "she" is not the speaker
+            as_read = whole == sentence  # "she" is not the speaker, nor what the reader knows
+            allowed, known_to_reader = (tried, reading) if as_read else (groups, UNREAD)
             marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
-            if found := _read(whole, rules, allowed, marked, reading):
+            if found := _read(whole, rules, allowed, marked, known_to_reader):
                 moved = said and rules.cues["moved"].search(plain(said[-1]))
                 yield found._replace(moved=bool(moved))
                 break
@@ -172,20 +174,22 @@ def _regions(text: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
     """The sentences; one that only names what the one before speaks of is joined to it.
 
-    So is one that tells when the speaker moves: "Found a flat in Bristol! Moving on 25 July".
+    So is one that tells when the speaker moves, or starts in a post that they got: "Found a flat
+    in Bristol! Moving on 25 July".
     """
     held = ""
     for part in parts:
-        seen = plain(part)
-        told = (
-            one.cues["names"].search(seen) or one.cues["moving"].match(seen) for one in languages
-        )
-        if held and any(told):
+        if held and any(_goes_on(plain(held), plain(part), one.cues) for one in languages):
             held = f"{held} {part}"
         else:
             yield from filter(None, (held,))
             held = part
     yield from filter(None, (held,))
+
+
+def _goes_on(before: str, told: str, cues: Mapping[str, Pattern]) -> bool:
+    is_post = cues["posts"].search(before) and cues["starting"].match(told)
+    return bool(is_post or cues["names"].search(told) or cues["moving"].match(told))
 
 
 def _say_once(code: str) -> None:
@@ -297,7 +301,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     spans = statement.all_dates(group, meaningful)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
     first, last = statement.told(meaningful)
-    text = "" if group in _NO_MEMORIES else sentence.text[first:last].strip(STATEMENT_EDGES)
+    text = "" if group in _NO_MEMORIES else _told(sentence, first, last)
     named = [span for span in spans if not statement.is_of_plan(first, last, span)]
     category = _CATEGORIES.get(group, "knowledge")
     told, figures = list[Claim](), list[Claim]()
@@ -316,7 +320,11 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
         tags=tags_of(text),
         source=source,
         claims=tuple(
-            claim for claim in claims if claim.ends or (claim.predicate, claim.object) not in ended
+            claim
+            for claim in claims
+            if claim.ends
+            or claim.predicate in PLANS
+            or (claim.predicate, claim.object) not in ended
         ),
         corrects=any(match.rule.group == "correction" for match in meaningful)
         or bool(cues["corrections"].search(plain(sentence.text))),
@@ -456,6 +464,13 @@ def _end_of_day(spans: list[DateSpan], moment: datetime) -> datetime | None:
     if len(spans) != 1 or spans[0].start.date() != moment.date():
         return None
     return spans[0].end if (spans[0].end - spans[0].start).days == 1 else None
+
+
+def _told(sentence: Sentence, first: int, last: int) -> str:
+    """The words of the clauses that say something, or the sentence where they are too few."""
+    text = sentence.text[first:last].strip(STATEMENT_EDGES)
+    whole = HIDDEN not in sentence.clauses.text and len(fold(text).split()) < _FEWEST
+    return sentence.text.strip(STATEMENT_EDGES) if whole else text
 
 
 def _dated(text: str, spans: list[DateSpan]) -> str:

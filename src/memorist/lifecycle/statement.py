@@ -16,9 +16,11 @@ from memorist.records.memories import PLANS
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
+POSTS = frozenset(("works at", "works as", "studies at"))
 _DETAILS = frozenset(("birthday", "email", "phone", "address"))  # of which others have one, too
 # What is said by saying what will not be: "I can't do dairy", "no sugar this month".
 _REFUSALS = frozenset(("avoids", "dislikes", "diet", "allergic to"))
+_HAD_TOO = frozenset(("related", "has child", "has pet"))
 _DONE_TOO = OWN | {"decision", "project", "event"}
 _WORD_END = re.compile(r"^\S+(?=\s)")
 _WORD = re.compile(r"\w+")
@@ -81,11 +83,15 @@ class Statement(NamedTuple):
         """The dates it names, those of plans and of ends ahead as such, all others by a group."""
         plans = [match for match in matches if match.rule.group == "plan"]
         clauses = [self.clauses.around(*match.parts.span()) for match in plans]
-        until = [end.place for it in matches if not it.rule.ends and (end := self.end_of(it))]
+        begun = [it for it in matches if not it.rule.ends]
+        days = [day for it in begun for day in (self.end_of(it), self.first_day(it)) if day]
         ahead = {span.place: span for span in self.dates("plan")}
         return [
             ahead.get(span.place, span)
-            if any(first <= span.place[0] < last for first, last in (*clauses, *until))
+            if any(
+                first <= span.place[0] < last
+                for first, last in (*clauses, *(day.place for day in days))
+            )
             else span
             for span in self.dates(group)
         ]
@@ -136,14 +142,20 @@ class Statement(NamedTuple):
 
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
+        told = plain(self.text[: match.parts.start()])
+        if match.rule.predicate in _HAD_TOO and match.language.cues["theirs"].search(told):
+            return True  # "my sister had twins, Max and Ruby"
         if match.is_marked or self.is_of_another(match):
             return self.is_of_another(match) or self._goes_on_about(match)
         cues, (start, end) = match.language.cues, match.parts.span()
         named = match.parts.groupdict()
-        if named.get("relation") or named.get("thing") or cues["own"].search(self.text[start:end]):
+        has = match.rule.predicate == "related"  # "she got a cat called Milo"
+        if (named.get("relation") and not has) or named.get("thing"):
+            return False
+        if cues["own"].search(plain(self.text[start:end])):
             return False
         joined = match.language.joins.match(plain(match.parts[0]))  # "and work at Siemens"
-        if match.rule.group not in (_DONE_TOO if joined else OWN):
+        if match.rule.group not in (_DONE_TOO if joined else OWN) and not has:
             return False
         first, _ = self.clauses.around(start, start + 1)
         before = self.text[first : start + (joined.end() if joined else 0)]
@@ -216,13 +228,13 @@ class Statement(NamedTuple):
         return bool(is_of_other) or self.says_only_dates(start, end, match)
 
     def says_only_dates(self, first: int, last: int, match: RuleMatch) -> bool:
-        """Whether all that a stretch of text says is dates, or that something is moved to them."""
+        """Whether all that a stretch of text says is dates, or that somebody moves or starts then."""
         spans = [it.place for it in self.dates(match.rule.group)]
         spans = [span for span in spans if span[0] < last and first < span[1]]
-        if not spans:
-            return False
-        around = f"{self.text[first : spans[0][0]]} {self.text[spans[-1][1] : last]}"
-        around = match.language.cues["moves"].sub(" ", plain(around))
+        start, end = (spans[0][0], spans[-1][1]) if spans else (last, last)
+        around = f"{self.text[first:start]} {self.text[end:last]}"
+        for cue in ("moves", "starting"):
+            around = match.language.cues[cue].sub(" ", plain(around))
         return match.language.common.issuperset(_WORD.findall(around.lower()))
 
     def is_moved(self, match: RuleMatch) -> bool:
@@ -262,17 +274,20 @@ class Statement(NamedTuple):
                 return span
         return None
 
-    def moving_day(self, match: RuleMatch) -> DateSpan | None:
-        """The day ahead on which the speaker moves to a home that is found, and not lived in."""
+    def first_day(self, match: RuleMatch) -> DateSpan | None:
+        """The day ahead on which the speaker moves to a home that is found, or starts in a post."""
         cues, (first, last) = match.language.cues, self.clauses.around(*match.parts.span())
-        if cues["lived"].search(self.clauses.text[first:last]):
+        told = self.clauses.text[first:last]
+        if match.rule.predicate in POSTS and cues["posts"].search(told):
+            begins, apart = cues["starting"], _DUE_CHARS
+        elif match.rule.predicate == "lives in" and not cues["lived"].search(told):
+            begins, apart = cues["moving"], _LEAD_CHARS
+        else:
             return None
         days = [span for span in self.dates("plan") if span.start > self.said_at]
-        for moving in cues["moving"].finditer(self.clauses.text):
-            for day in days:
-                if distance(moving.span(), day.place) < _LEAD_CHARS:
-                    return day
-        return None
+        places = [found.span() for found in begins.finditer(self.clauses.text)]
+        near = (day for place in places for day in days if distance(place, day.place) < apart)
+        return next(near, None)
 
     def is_of_home(self, match: RuleMatch) -> bool:
         """Whether a place is said of a flat or a street, and of no move: "the flat is in Mitte"."""

@@ -1,0 +1,248 @@
+"""What people tell in passing becomes facts that are right, current, and read well."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memorist import Memory, Message
+from memorist.lifecycle.rules import extract
+from memorist.providers.reader import read
+
+MONDAY = datetime(2026, 5, 4, 9, tzinfo=UTC)
+
+
+def facts_after(*messages: str, weeks: int = 0) -> set[str]:
+    """The facts that hold when messages were told, a day apart, and so many weeks have passed."""
+    told = [
+        Message("user", text, created_at=MONDAY + timedelta(days=day))
+        for day, text in enumerate(messages)
+    ]
+    now = told[-1].created_at + timedelta(weeks=weeks, minutes=1)
+    with Memory(":memory:", embedder=None, clock=lambda: now) as memory:
+        memory.remember(told, user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        facts = memory.facts.list(user="ada")
+    return {f"{fact.subject} {fact.predicate} {fact.object}" for fact in facts}
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("I run a small bakery", "user runs small bakery"),
+        ("je tiens une petite librairie à Nantes", "user runs petite librairie"),
+        ("I teach pilates", "user teaches pilates"),
+        ("I teach maths at a secondary school", "user teaches maths"),
+        ("our standup moved from 9:30 to 10", "user standup 10"),
+        ("My passport expires in March 2027", "user event passport expires in March 2027"),
+        ("so the new deadline is December 5th", "user event new deadline is December 5th"),
+        ("i'm a nurse at a clinic called Bluebird", "user works at Bluebird"),
+        ("bought a second hand Yaris off a guy in Monza", "user owns Yaris"),
+    ],
+)
+def test_a_fact_reads_as_one_would_say_it(message: str, fact: str) -> None:
+    facts = facts_after(message)
+    assert fact in facts
+    words = ("user works as run", "user works as teach", "works as tiens", "user has appointment")
+    assert not any(each.startswith(words) for each in facts)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Tom called me.",
+        "Anna texted me",
+        "Том мне позвонил.",
+        "мама звонила вчера",
+        "Tom hat mich angerufen.",
+    ],
+)
+def test_a_call_is_no_fact(message: str) -> None:
+    with Memory(":memory:", embedder=None, clock=lambda: MONDAY) as memory:
+        memory.remember(Message("user", message, created_at=MONDAY), user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        assert not memory.facts.list(user="ada")
+        assert not memory.memories.list(user="ada")
+
+
+def test_how_long_somebody_is_pregnant_is_not_their_age() -> None:
+    assert facts_after("my wife Meera is 6 months pregnant") == {"user married to Meera"}
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        "I accepted the offer from Lumen! I start on 1 July.",
+        "signed with Lumen today, i start 1 July",
+        "got offered the job at Lumen!! start 1 july",
+        "hab die Stelle bei Lumen bekommen, fange am 1. Juli an",
+        "me han ofrecido un puesto en Lumen, empiezo el 1 de julio",
+        "j'ai signé chez Lumen, je commence le 1er juillet",
+    ],
+)
+def test_an_accepted_offer_ends_the_old_job_on_the_day_it_begins(offer: str) -> None:
+    before = facts_after("I work at Siemens", offer)
+    after = facts_after("I work at Siemens", offer, weeks=12)
+    assert "user works at Siemens" in before
+    assert "user works at Lumen" not in before
+    assert after == {"user works at Lumen"}
+
+
+@pytest.mark.parametrize(
+    ("said", "corrected", "right"),
+    [
+        ("our son Theo is at school", "his name is Leo, not Theo, sorry", "child Leo"),
+        ("we have a son, Theo", "her name's Leah not theo lol my bad", "child Leah"),
+        ("we adopted a dog called Rex", "he's called Max, not Rex", "pet Max"),
+        ("Baby's here! Her name is Anika", "it's spelled Anica, with a c", "child Anica"),
+        ("meine Tochter Emma ist krank", "sie heißt Emmi, nicht Emma, sorry", "child Emmi"),
+        ("mi hijo Mateo tiene gripe", "se llama Matías, no Mateo, perdón", "child Matías"),
+        ("mon fils s'appelle Théo", "il s'appelle Léo, pas Théo, pardon", "child Léo"),
+        ("у меня есть сын Миша", "ой, его зовут Гриша, а не Миша", "child Гриша"),
+        ("我养了一只猫，叫豆豆", "它叫逗逗，不叫豆豆", "pet 逗逗"),
+    ],
+)
+def test_a_name_is_corrected_for_whomever_it_is(said: str, corrected: str, right: str) -> None:
+    assert facts_after(said, corrected) == {f"user has {right}"}
+
+
+def test_a_phone_number_is_corrected() -> None:
+    facts = facts_after("new number: 07700 900123", "oops typo, 07700 900132")
+    assert facts == {"user phone 07700 900132"}
+
+
+@pytest.mark.parametrize(
+    ("said", "named", "fact"),
+    [
+        ("my bf and i share a flat", "his name's callum btw", "user has partner callum"),
+        ("My brother's allergic to nuts", "his name is Owen", "user has brother Owen"),
+        ("mon copain travaille chez Airbus", "il s'appelle Hugo", "user has partner Hugo"),
+    ],
+)
+def test_a_name_told_in_the_next_message_is_that_of_whom_the_last_spoke(
+    said: str, named: str, fact: str
+) -> None:
+    assert fact in facts_after(said, named)
+
+
+def test_a_name_and_an_age_do_not_begin_when_somebody_moved() -> None:
+    with Memory(":memory:", embedder=None, clock=lambda: MONDAY) as memory:
+        text = "hey, i'm nora, 34, moved to leeds in jan"
+        memory.remember(Message("user", text, created_at=MONDAY), user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        began = {fact.predicate: fact.valid_from for fact in memory.facts.list(user="ada")}
+    assert began == {"name": MONDAY, "age": MONDAY, "lives in": datetime(2026, 1, 1, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize(
+    ("avoided", "again"),
+    [
+        ("i'm off gluten for now, doctor's orders", "gluten is fine again, test was negative"),
+        ("I quit coffee", "I'm back on coffee"),
+    ],
+)
+def test_what_is_fine_again_is_avoided_no_longer(avoided: str, again: str) -> None:
+    assert facts_after(avoided)
+    assert not facts_after(avoided, again)
+
+
+@pytest.mark.parametrize(
+    ("had", "left", "rest"),
+    [
+        ("my friend Ana is a nurse", "Ana quit nursing", {"user has friend Ana"}),
+        ("my son Dan works at Tesco", "Dan quit already", {"user has child Dan"}),
+        ("我男朋友叫阿杰，他在字节跳动上班", "阿杰从字节跳动辞职了", {"user has partner 阿杰"}),
+        (
+            "mein Bruder Jan wohnt in Wien und arbeitet bei Bosch",
+            "Jan hat bei Bosch gekündigt",
+            {"user has brother Jan", "Jan lives in Wien"},
+        ),
+    ],
+)
+def test_what_others_leave_is_over(had: str, left: str, rest: set[str]) -> None:
+    assert facts_after(had) > rest
+    assert facts_after(had, left) == rest
+
+
+@pytest.mark.parametrize(
+    ("home", "plan", "off"),
+    [
+        ("i live in Bonn", "we're moving to Graz in august", "the move is off"),
+        ("ich wohne in Bonn", "wir ziehen im August nach Graz", "der umzug ist abgesagt"),
+        ("vivo en Bonn", "nos mudamos a Graz en agosto", "al final no nos mudamos"),
+        ("j'habite à Bonn", "on déménage à Graz en août", "finalement on déménage pas"),
+    ],
+)
+def test_a_move_that_is_off_leaves_the_home(home: str, plan: str, off: str) -> None:
+    assert facts_after(home, plan, off, weeks=20) == {"user lives in Bonn"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "new flatmate is Hannah, she has a cat named Milo",
+        "my sister adopted a dog called Rex",
+        "they got a cat called Mia",
+        "our neighbours have a dog named Odin",
+        "our daughter has a hamster called Pip",
+        "mein Bruder hat einen Hund namens Odin",
+        "so my sister Beth just had twins, Max and Ruby",
+    ],
+)
+def test_what_others_have_is_not_the_speakers(message: str) -> None:
+    facts = " ".join(facts_after(message))
+    assert " has pet " not in facts
+    assert " has child " not in facts
+
+
+def test_whom_a_couple_has_is_the_speakers() -> None:
+    facts = facts_after("my wife and i have a son, Leo", "we had twins, Max and Ruby")
+    assert facts == {f"user has child {name}" for name in ("Leo", "Max", "Ruby")}
+
+
+@pytest.mark.parametrize(
+    ("owned", "lost"),
+    [
+        ("got a used Brompton", "Someone stole the Brompton outside Aldi"),
+        ("hab mir ein gebrauchtes E-Bike gekauft", "das e-bike wurde geklaut :("),
+        ("у нас кот Барсик", "Барсик умер :("),
+    ],
+)
+def test_what_is_gone_is_theirs_no_longer(owned: str, lost: str) -> None:
+    assert len(facts_after(owned)) == 1
+    assert not facts_after(owned, lost)
+
+
+@pytest.mark.parametrize("over", ["we split up in the summer", "me and my husband broke up"])
+def test_who_splits_up_is_married_no_longer(over: str) -> None:
+    assert facts_after("my husband Dan is at home") == {"user married to Dan"}
+    assert not facts_after("my husband Dan is at home", over)
+    assert facts_after("my husband Dan is at home", "we split up the work")
+
+
+def test_a_newborn_is_not_the_wife_of_whom_the_message_before_spoke() -> None:
+    facts = facts_after("my wife Meera is pregnant", "Baby's here! Her name is Anika")
+    assert facts == {"user married to Meera", "user has child Anika"}
+
+
+def test_a_course_begins_on_the_day_ahead() -> None:
+    with Memory(":memory:", embedder=None, clock=lambda: MONDAY) as memory:
+        text = "taking a carpentry course from september"
+        memory.remember(Message("user", text, created_at=MONDAY), user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        facts = memory.facts.as_of(valid=MONDAY + timedelta(weeks=20), user="ada")
+        began = {fact.object: fact.valid_from for fact in facts}
+    assert began["carpentry"] == datetime(2026, 9, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("message", "memory"),
+    [
+        ("seeing someone new, Alex.", "seeing someone new, Alex."),
+        ("我开了一家小面馆，在成都", "我开了一家小面馆，在成都"),
+        ("i'm 34, what should I eat?", "i'm 34"),
+    ],
+)
+def test_a_memory_can_be_understood_alone(message: str, memory: str) -> None:
+    assert [one.text for one in extract(Message("user", message), read=read)] == [memory]
