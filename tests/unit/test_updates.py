@@ -52,6 +52,8 @@ def test_what_is_in_order_stays_so() -> None:
     [
         "What was my longest run before?",
         "How long was my longest run originally?",
+        "What was our old longest run?",
+        "How long a longest run did I use to have?",
         "Wie lang war mein längster Lauf früher?",
         "我以前 longest run 是多少？",
     ],
@@ -65,6 +67,7 @@ def test_a_question_about_the_past_turns_it_round(question: str) -> None:
 def test_a_question_that_asks_for_both_asks_for_now() -> None:
     assert not asks_about_past("Do I run further now than I did before?")
     assert not asks_about_past("How long is my longest run?")
+    assert not asks_about_past("What do I use to edit videos?")
 
 
 def test_only_a_users_own_statements_are_compared() -> None:
