@@ -49,8 +49,9 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     near = _beginning(
         match, statement, [it for it in spans if not until or it.place != until.place]
     )
-    if rule.predicate == "lives in" and subject == statement.speaker and not rule.ends:
-        near = statement.moving_day(match) or near
+    begins = rule.predicate == "lives in" or rule.predicate in _POSTS
+    if begins and subject == statement.speaker and not rule.ends:
+        near = statement.first_day(match) or near
     is_plan = predicate in PLANS and not rule.ends
     planned = statement.end_of_plan(match) if is_plan else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)

@@ -172,13 +172,16 @@ def _regions(text: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
     """The sentences; one that only names what the one before speaks of is joined to it.
 
-    So is one that tells when the speaker moves: "Found a flat in Bristol! Moving on 25 July".
+    So is one that tells when the speaker moves or starts: "Got the flat! Moving on 25 July".
     """
     held = ""
     for part in parts:
         seen = plain(part)
         told = (
-            one.cues["names"].search(seen) or one.cues["moving"].match(seen) for one in languages
+            one.cues["names"].search(seen)
+            or one.cues["moving"].match(seen)
+            or one.cues["starting"].match(seen)
+            for one in languages
         )
         if held and any(told):
             held = f"{held} {part}"

@@ -25,6 +25,7 @@ _WORD = re.compile(r"\w+")
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place; what happened is news
 _PLANNED = timedelta(days=183)  # for which a plan without a day is taken to be one
 _MENTION_CHARS = 8  # around those named: "my Anna"
+_BEGINS = (("states", "starting"), ("lived", "moving"))  # of a post, of a home: held, begins
 _LEAD_CHARS = 12  # before a date: "from", "as of"
 _DUE_CHARS = 8  # before a date: "by", "before"
 # Whether a date without its year means the last one (-1) or the next one (1).
@@ -262,15 +263,16 @@ class Statement(NamedTuple):
                 return span
         return None
 
-    def moving_day(self, match: RuleMatch) -> DateSpan | None:
-        """The day ahead on which the speaker moves to a home that is found, and not lived in."""
+    def first_day(self, match: RuleMatch) -> DateSpan | None:
+        """The day ahead on which a home or a post begins that is found, and not lived or held."""
         cues, (first, last) = match.language.cues, self.clauses.around(*match.parts.span())
-        if cues["lived"].search(self.clauses.text[first:last]):
+        held, begins = _BEGINS[match.rule.predicate == "lives in"]
+        if cues[held].search(self.clauses.text[first:last]):
             return None
         days = [span for span in self.dates("plan") if span.start > self.said_at]
-        for moving in cues["moving"].finditer(self.clauses.text):
+        for begin in cues[begins].finditer(self.clauses.text):
             for day in days:
-                if distance(moving.span(), day.place) < _LEAD_CHARS:
+                if distance(begin.span(), day.place) < _LEAD_CHARS:
                     return day
         return None
 
