@@ -16,11 +16,15 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked when all is told: a word of the answer, and words of what is over."""
+    """What is asked when all is told: a word of the answer, and words of what comes after it.
+
+    Of that some is over, which windows mark; other things hold too, or are planned.
+    """
 
     ask: str
     answer: str
     over: Sequence[str] = ()
+    later: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

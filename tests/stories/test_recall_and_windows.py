@@ -12,8 +12,8 @@ from tests.stories.stories import STORIES, Question, Story
 
 
 def first_that_tells(texts: Sequence[str], question: Question) -> str:
-    """The first text with a word of the answer or of what is over."""
-    words = [word.lower() for word in (question.answer, *question.over)]
+    """The first text with a word of the answer or of what comes after it."""
+    words = [word.lower() for word in (question.answer, *question.over, *question.later)]
     return next(text for text in texts if any(word in text.lower() for word in words))
 
 

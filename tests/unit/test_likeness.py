@@ -83,6 +83,16 @@ def test_a_journey_is_told_by_its_place_and_a_flight_there_is_no_move(
         ("driving exam is 4 july", "B1 exam pushed to 5 july", False),
         ("die Prüfung ist am 14. Juni", "die Prüfung ist auf den 28. verschoben worden", True),
         ("牙医在3月12日", "牙医改到3月15日了", True),
+        ("Ida and I are getting married on 26 September", "wedding is 10 October now", True),
+        ("heiraten am 22. August", "Hochzeit ist jetzt am 5. September", True),
+        ("nos casamos el 17 de octubre", "la boda la pasamos al 24 de octubre", True),
+        ("on se marie le 12 juin", "le mariage est repoussé au 3 juillet", True),
+        ("Мы женимся 12 июня", "Свадьба перенесена на 3 июля", True),
+        ("我们6月12日结婚", "婚礼改到7月3日了", True),
+        ("dad's hip op is on 12 May", "they've pushed dad's hip surgery to 3 June", True),
+        ("dad's hip op is on 12 May", "they've pushed mum's eye surgery to 3 June", False),
+        ("getting married on 26 September", "the party is 10 October now", False),
+        ("taking the kids to Efteling on 12 June", "push Efteling to 10 July", True),
     ],
 )
 def test_what_has_another_day_is_known_by_what_it_is(planned: str, told: str, same: bool) -> None:

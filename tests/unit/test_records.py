@@ -305,6 +305,13 @@ def test_stop_words_are_left_out_of_a_question() -> None:
     assert terms_of("Where does she live now?") == [("live",), ("now",)]
 
 
+def test_stop_words_of_the_questions_own_language_are_left_out_of_it() -> None:
+    assert terms_of("Wo wohne ich jetzt?") == [("wohne",)]
+    assert terms_of("¿Dónde vive mi madre?") == [("vive",), ("madre",)]
+    assert terms_of("¿Me gusta el té?") == [("gusta",), ("te",)]
+    assert terms_of("Does Ole live in El Paso?") == [("ole",), ("live",), ("el",), ("paso",)]
+
+
 def test_a_question_of_stop_words_alone_keeps_them() -> None:
     assert terms_of("who are you") == [("who",), ("are",), ("you",)]
 

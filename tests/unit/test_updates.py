@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memorist.language.questions import asks_about_past
-from memorist.recall.fusion import LOOKED_AT, newer_first
+from memorist.language.questions import asks_about_past, facts_asked_about
+from memorist.recall.fusion import ANSWERS, LOOKED_AT, answer_first, newer_first
+from memorist.records.memories import Fact
 from memorist.records.query import Hit, Update, Why
+from memorist.records.scope import Scope
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -50,6 +52,8 @@ def test_what_is_in_order_stays_so() -> None:
     [
         "What was my longest run before?",
         "How long was my longest run originally?",
+        "What was our old longest run?",
+        "How long a longest run did I use to have?",
         "Wie lang war mein längster Lauf früher?",
         "我以前 longest run 是多少？",
     ],
@@ -63,6 +67,7 @@ def test_a_question_about_the_past_turns_it_round(question: str) -> None:
 def test_a_question_that_asks_for_both_asks_for_now() -> None:
     assert not asks_about_past("Do I run further now than I did before?")
     assert not asks_about_past("How long is my longest run?")
+    assert not asks_about_past("What do I use to edit videos?")
 
 
 def test_only_a_users_own_statements_are_compared() -> None:
@@ -116,3 +121,76 @@ def test_of_a_message_that_says_several_things_only_what_is_asked_about_is_over(
 def test_a_message_of_which_everything_is_over_stays_marked() -> None:
     [marked] = newer_first("What should I cook?", [OVER], [LIVED._replace(by=None)])
     assert marked.over == OVER.over
+
+
+def fact(text: str, *sources: Hit, since: float, until: float | None = None) -> Fact:
+    return Fact(
+        scope=Scope(user="ada"),
+        subject="user",
+        predicate="lives in",
+        object=text,
+        sources=tuple(it.id for it in sources),
+        valid_from=MAY + timedelta(days=since),
+        valid_to=None if until is None else MAY + timedelta(days=until),
+    )
+
+
+NOW = MAY + timedelta(days=40)
+CHAT = hit("Where can I buy a good desk for my flat?", 5)
+PLANNED = hit("We're moving to Lyon in July!", 35)
+SINCE = hit("The new place is quiet, I love it.", 38)
+HOMES = [
+    fact("Munich", HOME, since=0, until=30),
+    fact("Graz", MOVED, since=30, until=90),
+    fact("Lyon", PLANNED, since=90),
+]
+
+
+def test_what_holds_leads_what_is_over_what_is_planned_and_what_is_older() -> None:
+    hits = answer_first([SINCE, PLANNED, HOME, CHAT, MOVED], HOMES, NOW)
+    assert hits[:2] == [SINCE, MOVED]
+    assert "fact #2" in str(hits[1].why)
+    assert hits[2:] == [PLANNED, HOME, CHAT]
+
+
+def test_what_was_leads_what_holds_and_what_is_newer_if_the_past_is_asked_for() -> None:
+    hits = answer_first([PLANNED, SINCE, MOVED, HOME], HOMES, NOW, about_past=True)
+    assert hits == [HOME, PLANNED, SINCE, MOVED]
+
+
+def test_what_is_planned_leads_from_its_day_on() -> None:
+    assert answer_first([MOVED, PLANNED], HOMES, MAY + timedelta(days=90))[0] == PLANNED
+
+
+def test_what_answers_passes_the_floor_and_never_scores_above_what_stands_before_it() -> None:
+    poor = [replace(it, score=0.001) for it in (CHAT, MOVED)]
+    assert [it.score for it in answer_first(poor, HOMES, NOW)] == [ANSWERS, 0.001]
+    newer = [replace(it, score=0.2) for it in (SINCE, MOVED)]
+    assert [it.score for it in answer_first(newer, HOMES, NOW)] == [0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("question", "predicates"),
+    [
+        ("Where do I live?", ["lives in"]),
+        ("which city are we living in now?", ["lives in"]),
+        ("Where did I live before Graz?", ["lives in"]),
+        ("Who do I work for?", ["works at"]),
+        ("Who is my manager?", ["has boss"]),
+        ("Am I still vegan?", ["diet"]),
+        ("Wo wohnen wir?", ["lives in"]),
+        ("Wo habe ich früher gearbeitet?", ["works at"]),
+        ("¿Dónde vivo?", ["lives in"]),
+        ("¿Dónde trabajaba antes?", ["works at"]),
+        ("Où est-ce que j'habite ?", ["lives in"]),
+        ("Где я сейчас работаю?", ["works at"]),
+        ("我现在住在哪里？", ["lives in"]),
+        ("Where did I live in 2020?", ()),
+        ("Where does my mother live?", ()),
+        ("Where am I moving to?", ()),
+        ("What's my email address?", ()),
+        ("What hours do I work?", ()),
+    ],
+)
+def test_some_questions_ask_for_one_fact_of_the_user(question: str, predicates: object) -> None:
+    assert facts_asked_about(question) == predicates

@@ -41,9 +41,31 @@ def asks_about_past(question: str) -> bool:
 
 
 @cache
-def _time_words(time: Literal["past", "present"]) -> Pattern:
+def _time_words(time: Literal["past", "present", "was"]) -> Pattern:
     lists = {code: data(code, "words").get("questions", {}) for code in ALL_LANGUAGES}
-    return keyword_pattern({code: words[time] for code, words in lists.items() if words})
+    return keyword_pattern({code: words[time] for code, words in lists.items() if time in words})
+
+
+def facts_asked_about(question: str) -> Sequence[str]:
+    """The predicates of the user's facts that answer a question: "Where do I live?", "lives in".
+
+    Only what has one object at a time is asked for so, and not in the past tense alone: "Where did
+    I live in May?" may ask for anything.
+    """
+    asked = plain(question)
+    if _time_words("was").search(asked) and not asks_about_past(question):
+        return ()
+    fits = (facts for pattern, facts in _facts_asked_about() if pattern.search(asked))
+    return next(fits, ())
+
+
+@cache
+def _facts_asked_about() -> list[tuple[Pattern, Sequence[str]]]:
+    """The patterns of such questions in all languages, each with predicates."""
+    lists = (data(code, "words").get("questions", {}).get("facts", []) for code in ALL_LANGUAGES)
+    return [
+        (Pattern(it["asks"], ignore_case=True), it["predicates"]) for each in lists for it in each
+    ]
 
 
 def speakers_asked_about(question: str, speakers: Iterable[str]) -> frozenset[str]:

@@ -5,14 +5,16 @@ A new channel is a function here, a line in `CHANNELS`, and a weight of its name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from memorist.errors import ProviderError
 from memorist.language import likeness
+from memorist.language.lexicon import codes_of
 from memorist.language.questions import first_and_last, in_first_person, shorten_middle
-from memorist.language.text import ranking_stop_words, stem, term_stem
+from memorist.language.text import ranking_stop_words, stem, stop_words, term_stem
 from memorist.providers.embedder import Embedder
 from memorist.records.query import Found, Query, Synonym, Term
 from memorist.records.values import UNSPACED, fold
@@ -26,6 +28,7 @@ LONGEST_NAME = 4  # words
 MAX_NAMES = 200
 NAMES_BYTES = 600  # of a question: about as many as hold MAX_NAMES names
 
+_WORD = re.compile(r"\w+")
 SynonymsOf = Callable[[str], Sequence[tuple[str, float]]]
 """Maps a word to the stems of its synonyms, each with how near in meaning it is, up to 1."""
 
@@ -121,9 +124,8 @@ CHANNELS = (
 
 def terms_of(question: str) -> list[Term]:
     """The words worth looking for; characters of unspaced scripts go in pairs."""
-    words = fold(question).split()
-    stop_words = ranking_stop_words()
-    kept = [word for word in words if word not in stop_words] or words
+    words, unasked = fold(question).split(), _stop_words(question)
+    kept = [word for word in words if word not in unasked] or words
     terms: list[Term] = [(word,) for word in kept] if question.isascii() else []
     for place, word in enumerate(() if terms else kept):
         after = kept[place + 1] if place + 1 < len(kept) else ""
@@ -134,6 +136,14 @@ def terms_of(question: str) -> list[Term]:
         elif not (place and UNSPACED.match(kept[place - 1])):
             terms.append((word,))
     return first_and_last(list(dict.fromkeys(terms)), MAX_TERMS)
+
+
+def _stop_words(question: str) -> frozenset[str]:
+    """The words that are not looked for: "ich" says nothing of a topic, "té" does, unlike "te"."""
+    if "en" in (codes := codes_of(question)):
+        return ranking_stop_words()
+    own = stop_words("grammar", codes=tuple(codes)).intersection(_WORD.findall(question.lower()))
+    return ranking_stop_words() | set(map(fold, own))
 
 
 def synonyms_of_all(terms: Sequence[Term], synonyms_of: SynonymsOf, weight: float) -> list[Synonym]:

@@ -10,7 +10,7 @@ second says, if it does, whether a record of that ranking score is part of it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import exp, inf, log
@@ -22,6 +22,7 @@ from memorist.language.likeness import NUMBER, Clause, content_stems
 from memorist.language.people import names_someone, names_user
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
+from memorist.records.memories import Fact
 from memorist.records.query import Found, Hit, Passage, Update
 from memorist.records.values import to_micros
 
@@ -34,7 +35,9 @@ FITTING = [channel.name for channel in CHANNELS if channel.fits]
 MOST_WORDS = 0.6  # of those asked for: words count in full where a record holds so many,
 SOME_WORDS = 3  # or, of a long question, about as many as these
 FITS_TOO = 0.62  # how near to a question, beside what it updates, a message is that fits, too
+ANSWERS = 0.5  # the score of what states the fact that is asked for
 LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
+AMONG = 30  # hits: among them what states the fact that is asked for leads
 OWN = ("user", None)  # roles of a user's statements, and of what was derived
 APART = timedelta(hours=1)  # sooner, people mostly go on with what they said
 TELLING = 5  # of the best records: they tell how long what was found is
@@ -416,6 +419,36 @@ def newer_first(
         replace(hit, over="", partly_over=hit.over) if hit.id in holding else hit
         for hit in (*order, *hits[LOOKED_AT:])
     ]
+
+
+def answer_first(
+    hits: Sequence[Hit], facts: Iterable[Fact], now: datetime, *, about_past: bool = False
+) -> list[Hit]:
+    """The hits, with what states the fact that is asked for above what it leads.
+
+    What holds leads what is over, what is only planned, and whatever was said before it; what was
+    said since may be an answer that no fact tells. A question about the past turns this round.
+    """
+    wanted = "over" if about_past else "holds"
+    states = sorted(((it.state_at(now), it) for it in facts), key=lambda it: it[0] == wanted)
+    stated = {id_: state for state, it in states for id_ in (*it.sources, it.id, it.memory)}
+
+    def leads(hit: Hit, other: Hit) -> bool:
+        if stated.get(hit.id) != wanted or (state := stated.get(other.id)) == wanted:
+            return False
+        newer, older = (other, hit) if about_past else (hit, other)
+        return state is not None or newer.created_at > older.created_at
+
+    order: list[Hit] = []
+    for hit in hits:
+        place = next((at for at, other in enumerate(order) if leads(hit, other)), len(order))
+        if stated.get(hit.id) == wanted:
+            least = min(ANSWERS, order[place - 1].score) if place else ANSWERS
+            passed = max((other.score for other in order[place:]), default=0.0)
+            hit = replace(hit, score=max(hit.score, passed, least))
+            hit.why.ranks["fact"] = place + 1
+        order.insert(place, hit)
+    return order
 
 
 def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str]]:

@@ -18,6 +18,7 @@ from memorist.language.likeness import Clause, content_stems
 from memorist.language.questions import (
     QUESTION_BYTES,
     asks_about_past,
+    facts_asked_about,
     role_asked_about,
     shorten_middle,
     speakers_asked_about,
@@ -35,16 +36,19 @@ from memorist.recall.channels import (
     terms_of,
 )
 from memorist.recall.fusion import (
+    AMONG,
     DEFAULT_RANKING,
     DEPTH,
     LOOKED_AT,
     Period,
     QuestionFocus,
     Ranking,
+    answer_first,
     fuse,
     newer_first,
     relevance,
 )
+from memorist.records.memories import Fact
 from memorist.records.query import (
     MIN_SCORE,
     Found,
@@ -158,6 +162,7 @@ class RecallRun:
         self._period: Task[Period | None] = Task(
             lambda: _dates().time_asked_about(query.question, query.now)
         )
+        self._facts = Task(self._find_facts)
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
         self._lock = threading.Lock()
@@ -201,6 +206,9 @@ class RecallRun:
         hits = self._rerank(self._note_late(answer))
         question, about_past = self._query.question, self._about_past
         hits = newer_first(question, hits, self._updates, about_past=about_past)
+        if facts := self._facts.result_or([]):
+            asked_at = self._query.filters.before or self._query.now
+            hits = answer_first(hits, facts, asked_at, about_past=about_past)
         hits = [hit for hit in hits if hit.score >= self._floor]
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
@@ -220,13 +228,21 @@ class RecallRun:
         foreseen: list[Task[Any]] = []
         if self._searcher.store.saves_trips:
             foreseen = [Task(self._foresee), self._speakers]
-        store = self._together(*foreseen, *in_store, self._speakers, self._period, looks_up[0])
+        asked = (self._speakers, self._period, self._facts)
+        store = self._together(*foreseen, *in_store, *asked, looks_up[0])
         first = [] if foreseen else [self._speakers]
         return [store], [*first, self._together(*by_model, looks_up[1])] if by_model else []
 
     def _foresee(self) -> None:
         query = self._query
         self._searcher.store.foresee(query.scope, limit=NEWEST, filters=query.filters)
+
+    def _find_facts(self) -> list[Fact]:
+        """What was, is and will be so of the user, where just that is asked, and of no period."""
+        asked = facts_asked_about(self._query.question)
+        if not asked or self._period.result_or(None):
+            return []
+        return self._searcher.store.facts_of(self._query.scope, asked)
 
     def _together(self, *tasks: Task[Any]) -> Task[None]:
         """A task that runs others, which read the store in one transaction."""
@@ -326,7 +342,7 @@ class RecallRun:
         self._total = len({it[1:3] for it in passages.values()})  # by kind and record
         if not passages:
             return [], finds.keys()
-        limit = max(limit, LOOKED_AT)
+        limit = max(limit, self._looked_at())
         chosen = self._fuse(finds, passages, limit)
         texts = self._read([record.passage.id for record in chosen])
         if len(texts) < len(chosen):  # some are blank or expired: others take their places
@@ -368,10 +384,16 @@ class RecallRun:
         for record, chance in zip(reversed(records), reversed(chances), strict=True):
             best = record.score = max(best, chance)  # what ranks higher bears on it no less
         self._floor = least
-        if best < least:
+        if best < least and not self._facts.result_or([]):
             return []
         # Of the first, each may yet be raised to the score of what it is an update of.
-        return [it for place, it in enumerate(records) if it.score >= least or place < LOOKED_AT]
+        return [
+            it for place, it in enumerate(records) if it.score >= least or place < self._looked_at()
+        ]
+
+    def _looked_at(self) -> int:
+        """How many hits may change places."""
+        return AMONG if self._facts.result_or([]) else LOOKED_AT
 
     def _read(self, ids: Sequence[int]) -> dict[int, Match]:
         matches = self._searcher.store.read(self._query.scope, ids)

@@ -91,6 +91,12 @@ class Fact(Checked):
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise RecordError("valid_to lies before valid_from")
 
+    def state_at(self, moment: datetime) -> Literal["planned", "holds", "over"]:
+        """Whether it will be so, is so or was so at a moment."""
+        if self.valid_from is not None and self.valid_from > moment:
+            return "planned"
+        return "over" if self.valid_to is not None and self.valid_to <= moment else "holds"
+
     @property
     def text(self) -> str:
         return f"{self.subject} {self.predicate} {self.object}"

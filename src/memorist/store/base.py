@@ -182,6 +182,7 @@ class Store:
     version = reads(views.version)
     derived = reads(views.derived)
     updates = reads(views.updates)
+    facts_of = reads(views.facts_of)
     kept_by_hand = reads(views.kept_by_hand)
     superseded_by = reads(views.superseded_by, snapshot=True)
     records = reads(views.records, snapshot=True)

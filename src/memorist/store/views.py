@@ -209,6 +209,13 @@ def updates(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[Update]:
     return [Update(id_, said, of, bool(holds), by) for id_, said, of, holds, by in rows]
 
 
+def facts_of(db: Db, scope: Scope, predicates: Sequence[str]) -> list[Fact]:
+    """What was, is and will be so of the user, by these predicates."""
+    topics = [topic_of("user", predicate) for predicate in predicates]
+    rows = db.rows("facts_of_topics", **scope.columns(), topics=topics)
+    return _records(db, scope, FACT, rows)
+
+
 def superseded_by(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
     """The records that this one superseded."""
     check_each("id", id_)
