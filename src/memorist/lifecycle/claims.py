@@ -42,6 +42,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
+    if predicate == "born on" and spans and spans[0].relative:
+        predicate = "birthday"
     of_other = rule.ends and subject != statement.speaker  # whose past nobody needs
     until = None if rule.ends else statement.end_of(match)
     is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
@@ -154,6 +156,9 @@ def _objects(
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
+    if match.rule.predicate == "born on":  # no year is told
+        day = statement.text[slice(*spans[0].place)]
+        return match.language.objects_of(day) if any(map(str.isdigit, day)) else []
     if is_plan and (match.is_marked or "object" not in match.parts.groupdict()):
         first, last = statement.clause_of(match)
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))

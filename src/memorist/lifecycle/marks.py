@@ -12,8 +12,10 @@ from memorist.language.text import is_single_valued, stop_words
 from memorist.providers.reader import Mark
 from memorist.records.memories import PLANS
 
-NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
-ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
+NOTHING = 0.5  # how likely a message is worth keeping, for marks to count and all rules to be tried
+ALWAYS = frozenset(
+    ("figure", "done", "correction", "relation", "general", "preference")
+)  # tried anyway
 SURE = 0.5  # how sure the reader is of a mark that counts, and
 SURER = 0.65  # of one that could take the place of another fact
 # The groups of what is marked; all else is who the speaker is.

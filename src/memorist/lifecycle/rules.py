@@ -118,9 +118,10 @@ def _worth_keeping(
     languages = [language(code) for code in codes]
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
-    reading = read(written) if read else UNREAD
-    likely = without_rivals(reading.marks)
-    tried = groups if reading.worth >= NOTHING else groups & ALWAYS
+    reading = read(_without_orders(written, languages)) if read else UNREAD
+    is_worth = reading.worth >= NOTHING
+    likely = without_rivals(reading.marks) if is_worth else []
+    tried = groups if is_worth else groups & ALWAYS
     abbreviations = frozenset[str]().union(*(one.abbreviations for one in languages))
     said = list(before)
     parts = list(_joined(sentences(written, abbreviations), languages))
@@ -147,6 +148,16 @@ def _worth_keeping(
                 yield found._replace(moved=bool(moved))
                 break
         said.append(sentence)
+
+
+def _without_orders(text: str, languages: list[Language]) -> str:
+    """The text with blanks for "Remember that", so that all else keeps its place."""
+    seen = plain(text)
+    for one in languages:
+        for order in one.cues["remembers"].finditer(seen):
+            start, end = order.span()
+            text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 def _answers_for_other(sentence: str, before: str, rules: Language) -> bool:
@@ -359,7 +370,11 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             for claim in claims
             if claim.predicate in alike and (mark.rule.ends or not claim.off)
         ]
-        same = [(it, ends) for it, other, ends in rivals if thing in other or other in thing]
+        same = [
+            (it, ends)
+            for it, other, ends in rivals
+            if thing in other or other in thing or (other != "*" and _names(it, mark))
+        ]
         over = [it for it, ends in same if not ends and _knows_no_end(it, done)]
         if over and mark.rule.ends:  # "I used to have a cat", "I finished my contract at Siemens"
             dropped += over
@@ -410,6 +425,11 @@ def _reads(match: RuleMatch, mark: RuleMatch) -> bool:
     """Whether a rule reads a marked stretch as the reader does."""
     same = mark.is_marked and mark.rule.predicate == match.rule.predicate
     return same and distance(match.parts.span(), mark.parts.span()) == 0
+
+
+def _names(match: RuleMatch, mark: RuleMatch) -> bool:
+    """Whether a rule knows a name for what the reader marks: "keine Milch" is "laktosefrei"."""
+    return bool(match.rule.object) and _reads(match, mark)
 
 
 def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> list[Claim]:
