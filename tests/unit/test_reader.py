@@ -95,11 +95,63 @@ def test_the_dog_of_a_sister_is_no_sister() -> None:
         "my nan always said 'I was born in Cork and I'll die in Cork'. where's that phrase from",
         "Genre tu crois que je bosse à la NASA",
         "no era broma lo de mi alergia a trabajar eh",
+        "no trabajo en Amazon ni nada de eso eh, solo pregunto",
     ],
 )
 def test_rules_are_not_tried_where_the_reader_finds_nothing_worth_keeping(text: str) -> None:
     assert extract(Message("user", text, created_at=SAID_AT)) != []
     assert claimed(text) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "not_so"),
+    [
+        ("Ya no estoy en Indra, actualiza el cv", ("no longer works at", "Indra"), "works at"),
+        ("got myself a floor sander off marketplace", ("owns", "floor sander"), "off marketplace"),
+        ("joined Halden & Pike in May", ("works at", "Halden & Pike"), "'Halden')"),
+        ("Je code en Rust le soir pour le plaisir", ("uses", "Rust"), "le soir"),
+    ],
+)
+def test_a_reader_that_is_sure_knows_better_where_a_thing_ends_and_whether_it_is_over(
+    text: str, claim: tuple[str, str], not_so: str
+) -> None:
+    told = claimed(text)
+    assert claim in told
+    assert not_so not in str(told - {claim})
+
+
+def test_a_mark_counts_only_in_a_message_that_is_worth_keeping() -> None:
+    text = "Ich hätte gern ein Boot, ein Haus am See und einen Butler"
+    assert "Haus" in {text[mark.start : mark.end] for mark in read(text).marks}
+    assert claimed(text) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Note: I live in Graz", ("lives in", "Graz")),
+        ("Hi! Keep in mind that I work at Siemens", ("works at", "Siemens")),
+        ("Merke dir, dass ich in Graz wohne", ("lives in", "Graz")),
+        ("ten en cuenta que trabajo en Seat", ("works at", "Seat")),
+        ("note que j'habite à Lyon", ("lives in", "Lyon")),
+        ("запомни что я живу в Казани", ("lives in", "Казани")),
+        ("请记住，我吃素", ("diet", "素食")),
+    ],
+)
+def test_what_one_is_told_to_remember_is_read_as_if_it_stood_alone(
+    text: str, claim: tuple[str, str]
+) -> None:
+    assert claim in claimed(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "diet"),
+    [("vertrage keine Milch, was nehm ich statt Sahne?", "laktosefrei"), ("麸质不能碰", "无麸质")],
+)
+def test_what_rules_have_a_name_for_is_called_so_where_the_reader_marks_it(
+    text: str, diet: str
+) -> None:
+    assert ("diet", diet) in claimed(text)
 
 
 @pytest.mark.parametrize("text", ["I live in Berlin.", "Ich arbeite bei Siemens.", "我住在杭州。"])
@@ -217,7 +269,7 @@ def test_a_comma_in_a_number_begins_no_other_thing() -> None:
 
 def test_where_rule_and_reader_differ_on_an_end_the_rule_is_believed() -> None:
     message = Message("user", "I went vegan in January.")
-    marks = (Mark(7, 12, "diet", True, 0.9),)
+    marks = (Mark(7, 12, "diet", True, 0.8),)
     [candidate] = extract(message, read=lambda _: MarkedMessage(marks, 1.0, {}))
     assert [(it.predicate, it.ends) for it in candidate.claims] == [("diet", False)]
 

@@ -84,6 +84,19 @@ def test_who_hates_coffee_no_longer_likes_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "predicate", "thing"),
+    [
+        ("Nací el 22 de noviembre.", "birthday", "22 de noviembre"),
+        ("Je suis né le 30 décembre.", "birthday", "30 décembre"),
+        ("Je suis né le 30 décembre 1990.", "born on", "30 December 1990"),
+    ],
+)
+def test_a_day_of_birth_without_a_year_is_a_birthday(text: str, predicate: str, thing: str) -> None:
+    [claim] = extracted(text)[0].claims
+    assert (claim.predicate, claim.object) == (predicate, thing)
+
+
 def test_a_move_ends_the_old_home() -> None:
     assert claims("We moved from Oslo to Bergen.") == [
         ("user", "lives in", "Bergen", False),
@@ -167,7 +180,7 @@ def test_what_is_so_until_a_day_ends_then_but_not_what_is_due_by_then(
 ) -> None:
     [code] = codes_of(text)
     clauses = Clauses(plain(text), language(code).cues["pauses"])
-    match = RuleMatch(Rule("plan", Pattern("")), MarkedPart(text, 0, len(text)), language(code))
+    match = RuleMatch(Rule("plan", Pattern("")), MarkedPart(text, 0, len(text), 1.0), language(code))
     assert Statement(text, clauses, "user", SUNDAY).lasts(match) is lasts
 
 

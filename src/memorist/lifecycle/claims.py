@@ -16,7 +16,7 @@ from memorist.lifecycle.marks import RELATED
 from memorist.lifecycle.statement import POSTS, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.records.memories import PLANS, Claim
 
-_ENDS_AT_PLACES = frozenset(
+ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
 )
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
@@ -45,6 +45,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
+    if predicate == "born on" and spans and spans[0].relative:
+        predicate = "birthday"
     of_other = rule.ends and subject != statement.speaker  # whose past nobody needs
     until = None if rule.ends else statement.end_of(match)
     is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
@@ -164,6 +166,9 @@ def _objects(
         return [_without_lead(match.rule.object, match) if is_plan else match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
+    if match.rule.predicate == "born on":  # no year is told
+        day = statement.text[slice(*spans[0].place)]
+        return match.language.objects_of(day) if any(map(str.isdigit, day)) else []
     if is_plan and (match.is_marked or "object" not in match.parts.groupdict()):
         first, last = statement.clause_of(match)
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
@@ -176,7 +181,7 @@ def _objects(
     start = match.parts.start("object")
     before = [span.place[0] - start for span in spans if start < span.place[0]]
     phrase = statement.part(match, "object")
-    single, is_place = is_single_valued(predicate), predicate in _ENDS_AT_PLACES
+    single, is_place = is_single_valued(predicate), predicate in ENDS_AT_PLACES
     return match.language.objects_of(
         phrase if single and not is_place else phrase[: min(before, default=None)],
         several=not single and predicate not in _WHOLE,

@@ -12,10 +12,13 @@ from memorist.language.text import is_single_valued, stop_words
 from memorist.providers.reader import Mark
 from memorist.records.memories import PLANS
 
-NOTHING = 0.02  # how likely a message is worth keeping, for all rules to be tried
-ALWAYS = frozenset(("figure", "done", "correction", "relation", "general"))  # tried anyway
+NOTHING = 0.5  # how likely a message is worth keeping, for marks to count and all rules to be tried
+ALWAYS = frozenset(
+    ("figure", "done", "correction", "relation", "general", "preference")
+)  # tried anyway
 SURE = 0.5  # how sure the reader is of a mark that counts, and
 SURER = 0.65  # of one that could take the place of another fact
+SUREST = 0.9  # of one whose words and end are believed rather than a rule's
 # The groups of what is marked; all else is who the speaker is.
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys(("plans", "has appointment"), "plan"),
@@ -41,10 +44,10 @@ _COUPLES = frozenset(("married to", "has partner"))
 class MarkedPart(PatternMatch):
     """A stretch of a sentence that the reader marked."""
 
-    __slots__ = ("_place",)
+    __slots__ = ("_place", "chance")
 
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self._text, self._place = text, (start, end)
+    def __init__(self, text: str, start: int, end: int, chance: float) -> None:
+        self._text, self._place, self.chance = text, (start, end), chance
 
     def span(self, group: int | str = 0) -> tuple[int, int]:
         return self._place
@@ -96,7 +99,7 @@ def sure_marks(
             by_word = _GROUPS_BY_WORD.get(predicate.split()[0], "identity")
             group = _GROUPS.get(predicate, by_word)
             rule = Rule(group, _ANYTHING, predicate, text, mark.ends)
-            yield rule, MarkedPart(sentence, start, start + len(text))
+            yield rule, MarkedPart(sentence, start, start + len(text), mark.chance)
 
 
 def _without_deed(predicate: str, thing: str, language: Language) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from memorist.language.people import names_someone
 from memorist.language.pronouns import NOBODY, named
 from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
-from memorist.lifecycle.claims import claims_of, claims_told
+from memorist.lifecycle.claims import ENDS_AT_PLACES, claims_of, claims_told
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import ALWAYS, NOTHING, read_as, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
@@ -119,9 +119,10 @@ def _worth_keeping(
     languages = [language(code) for code in codes]
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
-    reading = read(written) if read else UNREAD
-    likely = without_rivals(reading.marks)
-    tried = groups if reading.worth >= NOTHING else groups & ALWAYS
+    reading = read(_without_orders(written, languages)) if read else UNREAD
+    is_worth = reading.worth >= NOTHING
+    likely = without_rivals(reading.marks) if is_worth else []
+    tried = groups if is_worth else groups & ALWAYS
     abbreviations = frozenset[str]().union(*(one.abbreviations for one in languages))
     said = list(before)
     parts = list(_joined(sentences(written, abbreviations), languages))
@@ -149,6 +150,16 @@ def _worth_keeping(
                 yield found._replace(moved=bool(moved))
                 break
         said.append(sentence)
+
+
+def _without_orders(text: str, languages: list[Language]) -> str:
+    """The text with blanks for "Remember that", so that all else keeps its place."""
+    seen = plain(text)
+    for one in languages:
+        for order in one.cues["remembers"].finditer(seen):
+            start, end = order.span()
+            text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 def _answers_for_other(sentence: str, before: str, rules: Language) -> bool:
@@ -367,11 +378,19 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             for claim in claims
             if claim.predicate in alike and (mark.rule.ends or not claim.off)
         ]
-        same = [(it, ends) for it, other, ends in rivals if thing in other or other in thing]
-        over = [it for it, ends in same if not ends and _knows_no_end(it, done)]
+        same = [
+            (it, ends)
+            for it, other, ends in rivals
+            if thing in other or other in thing or (other != "*" and _names(it, mark))
+        ]
+        over = [it for it, ends in same if not ends and _knows_no_end(it, mark, done)]
         if over and mark.rule.ends:  # "I used to have a cat", "I finished my contract at Siemens"
             dropped += over
-        elif worse := [it for it, _ in same if _says_less(it, mark, statement)]:
+        elif worse := [
+            it
+            for it, _ in same
+            if _says_less(it, mark, statement) or _is_cut_worse(it, mark, statement)
+        ]:
             dropped += worse
         elif same or any(_contains(match, mark) for match in by_rules):
             dropped.append(mark)
@@ -389,11 +408,24 @@ def _says_less(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
     return statement.clause_of(match)[0] < start and end >= last - 1
 
 
-def _knows_no_end(match: RuleMatch, done: Sequence[tuple[int, int]]) -> bool:
-    """Whether a rule only names somebody, or reads a part of what another one takes for done."""
+def _is_cut_worse(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
+    """Whether a rule cuts a thing short, or a name too late: "Rust le soir"; the reader is sure."""
+    sure = mark.is_surest and _reads(match, mark) and mark.rule.predicate not in PLANS
+    if not sure or mark.rule.ends != match.rule.ends:
+        return False
+    told = {claim.object for claim in claims_of(match, statement)}
+    thing = str(mark.rule.object)
+    if len(told) > 1 or thing in told or match.rule.object:
+        return False
+    late = mark.rule.predicate in ENDS_AT_PLACES and all(one.startswith(thing) for one in told)
+    return late or all(thing.startswith(one) for one in told)
+
+
+def _knows_no_end(match: RuleMatch, mark: RuleMatch, done: Sequence[tuple[int, int]]) -> bool:
+    """Whether a rule names somebody, or a part of what is done, or the reader is sure of an end."""
     start, end = match.parts.span()
     within = any(first < start and end <= last for first, last in done)
-    return within or match.rule.group == "relation"
+    return within or match.rule.group == "relation" or mark.is_surest
 
 
 def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
@@ -418,6 +450,11 @@ def _reads(match: RuleMatch, mark: RuleMatch) -> bool:
     """Whether a rule reads a marked stretch as the reader does."""
     same = mark.is_marked and mark.rule.predicate == match.rule.predicate
     return same and distance(match.parts.span(), mark.parts.span()) == 0
+
+
+def _names(match: RuleMatch, mark: RuleMatch) -> bool:
+    """Whether a rule knows a name for what the reader marks: "keine Milch" is "laktosefrei"."""
+    return bool(match.rule.object) and _reads(match, mark)
 
 
 def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) -> list[Claim]:
