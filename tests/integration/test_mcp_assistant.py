@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +26,18 @@ from tests.support.mcp_servers import over_stdio
 
 MOST_TOKENS = 1_200
 Ask = Callable[..., Awaitable[str]]
+
+LISTING = """
+import asyncio
+from memorist import Memory
+from memorist.language.lexicon import language
+from memorist.server.mcp.server import build_server
+with Memory(":memory:", embedder=None, extraction=None) as memory:
+    server = build_server(memory, user="ada")
+    before = language.cache_info().currsize
+    asyncio.run(server.list_tools())  # which ends when its threads do
+    print(before, language.cache_info().currsize)
+"""
 
 
 def asking(session: ClientSession) -> Ask:
@@ -178,3 +192,10 @@ def test_over_http_the_address_or_else_the_key_says_which_tools(tmp_path: Path) 
         assert len(asyncio.run(names(f"{url}?tools=all", ada))) == 14
         refused = api.ada.post("/mcp?tools=SECRET", json={})
         assert (refused.status_code, "SECRET" in refused.text) == (404, False)
+
+
+def test_the_rules_of_remember_are_loaded_while_a_client_reads_the_list_of_tools() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "1"]

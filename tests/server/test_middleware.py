@@ -477,6 +477,8 @@ def test_a_body_of_no_kind_of_two_kinds_or_packed_is_refused() -> None:
     assert post(b"{}", (b"x", b"y")).status == 415
     assert post(b"{}", JSON, JSON).status == 415
     assert post(b"{}", JSON, (b"content-encoding", b"gzip")).status == 415
+    assert post(b"{}", JSON, (b"transfer-encoding", b"gzip, chunked")).status == 415
+    assert has_type(request(JSON, (b"transfer-encoding", b"Chunked")), JSON_TYPE)
     assert has_type(request(JSON, (b"content-encoding", b"identity")), JSON_TYPE)
 
 

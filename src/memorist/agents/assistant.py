@@ -5,6 +5,7 @@ these show what the words match and change nothing.
 """
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from memorist.agents.tool_schema import ToolSchema, schema_of, tool
@@ -67,6 +68,12 @@ class Known(NamedTuple):
     def __str__(self) -> str:
         text = " ".join(self.text.split())
         return f"[{self.id}] {self.day} {self.kind}: {text[:SHOWN]}{'…' * (len(text) > SHOWN)}"
+
+
+@cache
+def load() -> None:
+    """Load what `remember` judges texts by, so that its first call need not take a second."""
+    extract(Message("user", "I live in Munich."), WRITER)
 
 
 @tool

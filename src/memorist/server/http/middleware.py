@@ -312,8 +312,10 @@ def takes_file(scope: Scope) -> bool:
 def has_type(scope: Scope, media_type: re.Pattern[bytes]) -> bool:
     """Whether the headers say that the body is of this type, and not compressed."""
     types = [value.strip().lower() for value in header_values(scope, b"content-type")]
-    encodings = set(header_values(scope, b"content-encoding")) - {b"identity"}
-    return len(types) == 1 and bool(media_type.fullmatch(types[0])) and not encodings
+    names = (b"content-encoding", b"transfer-encoding")
+    encodings = {value.strip().lower() for name in names for value in header_values(scope, name)}
+    is_plain = encodings <= {b"identity", b"chunked"}
+    return len(types) == 1 and bool(media_type.fullmatch(types[0])) and is_plain
 
 
 def _receive_within(receive: Receive, timeout_s: float, *, renewed: bool = False) -> Receive:
