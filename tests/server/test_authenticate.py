@@ -19,6 +19,7 @@ from memorist.memory import Memory
 from memorist.records.message import Message
 from memorist.records.scope import Principal, Scope
 from memorist.server.auth import Guard, Keys
+from memorist.server.http import middleware
 from memorist.server.http.app import build_app
 from memorist.server.http.middleware import Authenticate
 from memorist.server.http.tokens import JwtTokens, PublishedKeys
@@ -289,3 +290,25 @@ def test_an_open_server_is_not_opened_further_by_a_proxy(tmp_path: Path, header:
         refused = httpx.get(f"{url}/api/sessions", headers={header: "192.0.2.7"})
         assert refused.status_code == 403
         assert "--auth" in refused.json()["detail"]
+
+
+def test_a_stream_ends_when_its_key_is_revoked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(middleware, "RECHECK_S", 0.0)  # else it may be heard for as long
+    with (
+        Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory,
+        serving(build_app(memory, Guard(memory.keys))) as url,
+    ):
+        key = Keys(memory.keys).create(tenant="default", user="ada")
+        chat = memory.session(user="ada")
+        reply = chat.stream(flush_s=0)
+        reply.write("before")
+        headers = {"Authorization": f"Bearer {key.text}"}
+        path = f"{url}/api/messages/{reply.id}/updates"
+        with httpx.stream("GET", path, params={"timeout_s": 300}, headers=headers) as stream:
+            lines = stream.iter_lines()
+            assert any("before" in line for line in lines)
+            Keys(memory.keys).revoke("default", key.record.id)
+            reply.write("after")
+            assert not any("after" in line for line in lines)  # which end, though it goes on

@@ -374,6 +374,18 @@ def test_a_correction_goes_when_what_it_corrected_is_revised(store: SqliteStore)
     assert texts(store) == []
 
 
+def test_what_a_copy_in_another_session_still_says_survives_a_revision(store: SqliteStore) -> None:
+    worker = worker_of(store)
+    copies = [ADA.within(session=name) for name in ("one", "two")]
+    for scope in copies:
+        store.append(scope, [Message("user", "I live in Oslo.", message_id="m")])
+        finish(worker)
+    for scope, left in zip(copies, (["I live in Oslo."], []), strict=True):
+        store.revise(scope, Message("user", "Never mind.", message_id="m"))
+        finish(worker)
+        assert texts(store) == left
+
+
 def test_undoing_that_something_is_over_brings_it_back(store: SqliteStore) -> None:
     with Memory(store, embedder=None) as memory:
         for words in ("I work at Siemens.", "I no longer work at Siemens."):

@@ -232,7 +232,7 @@ class Deriver:
         seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
         ids = [one.message.message_id for one in batch.entries if one.seq in batch.wanted]
         derived = self._store.derived(batch.home, ids, facts=True)
-        revised = {id_ for id_ in ids if derived and self._store.revisions(batch.session, id_)}
+        revised = {id_ for id_ in ids if derived and self._is_revised(batch.session, id_)}
         taken_back = self._taken_back(batch.home, revised, derived) if revised else {}
         ended = self._ended_by_hand(batch.home, derived)
         changes = [change for of in taken_back.values() for change in of]
@@ -269,6 +269,13 @@ class Deriver:
         kept = self._store.kept_by_hand(home, derived) if derived else set()
         records = self._store.records(home, sorted(kept)) if kept else []
         return [one for one in records if isinstance(one, MemoryItem) and _is_over(one)]
+
+    def _is_revised(self, session: Scope, id_: str) -> bool:
+        """Whether a message said something else before that no copy in another session says."""
+        before = {message.text for message in self._store.revisions(session, id_)}
+        copies = self._store.find(session.whole_user(), [id_]) if before else ()
+        others = (copy.message.text for copy in copies if copy.session_id != session.session)
+        return bool(before) and before.isdisjoint(others)
 
     def _taken_back(
         self, home: Scope, revised: set[str], derived: Sequence[str]

@@ -53,6 +53,7 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Headers of proxies. Behind one, others than the local user can connect.
 PROXY_HEADERS = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 AUTH_THREADS = 4
+RECHECK_S = 1.0  # between two looks at the key of a response that goes on
 CORS: dict[str, Any] = {
     "allow_methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
     "allow_headers": "Authorization If-Match Last-Event-ID Mcp-Protocol-Version Mcp-Session-Id "
@@ -208,6 +209,33 @@ class Authenticate(CheckMiddleware):
         self._guard = guard
         # A pool of its own: authentication must not wait for the slow requests of others.
         self._threads = ThreadPoolExecutor(AUTH_THREADS, "memorist-auth")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the app answer known callers; a stream ends when their key is revoked."""
+        if scope["type"] == "http" and b" mk_" in b"".join(header_values(scope, b"authorization")):
+            send = self._while_known(scope, send)
+        await super().__call__(scope, receive, send)
+
+    def _while_known(self, scope: Scope, send: Send) -> Send:
+        """A `send` that ends the response where the caller is no longer known."""
+        clock, is_over = asyncio.get_running_loop().time, False
+        checked_at = clock()
+
+        async def send_on(message: Message) -> None:
+            nonlocal checked_at, is_over
+            if message.get("more_body") and not is_over and clock() >= checked_at + RECHECK_S:
+                checked_at = clock()
+                try:
+                    await self._authenticate(scope)
+                except UnauthorizedError:
+                    is_over = True
+                    await send({"type": "http.response.body"})
+                except MemoristError:  # the store is away, which says nothing of the key
+                    log.info("%s: a key could not be looked up again", request_id_of(scope))
+            if not is_over:
+                await send(message)
+
+        return send_on
 
     async def check(self, scope: Scope) -> None:
         if scope["type"] == "http" and is_public(scope):
