@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memorist.errors import InvalidError, NotFoundError
+from memorist.records.log import Batch
 from memorist.records.memories import (
     Add,
     Entity,
@@ -426,6 +427,33 @@ class ListConformance:
         assert store.sessions(whole)[0].last_active_at == MARCH + timedelta(days=3)
         store.forget(whole.within(session="imported"))
         assert newest()[1].id == "a"
+
+    def test_the_newest_sessions_are_in_order_whatever_was_said_changed_and_forgotten(
+        self, store: Store
+    ) -> None:
+        whole, chance = fresh_scope().whole_user(), random.Random(3)
+        said = dict[str, list[Message]]()
+        for _ in range(150):
+            name, about = f"s{chance.randrange(25)}", MARCH + timedelta(minutes=chance.randrange(9))
+            home, at = whole.within(session=name), about + timedelta(seconds=chance.randrange(60))
+            messages = said.setdefault(name, [])
+            if messages and chance.random() < 0.2:
+                messages[-1] = messages[-1].changed(content="other", created_at=at)
+                store.revise(home, messages[-1])
+            elif messages and chance.random() < 0.2:
+                store.forget(home, message_id=messages.pop().message_id)
+            else:
+                new = [Message("user", "hi", created_at=it) for it in (about, at)]
+                messages += new
+                if chance.random() < 0.3:
+                    store.append_each([Batch(home, [it]) for it in new])
+                else:
+                    store.append(home, new[:1])
+                    store.append(home, new[1:])
+        expected = sorted(store.sessions(whole), key=lambda it: (it.last_active_at, it.id))[::-1]
+        newest = partial(store.sessions, whole, newest_first=True)
+        for size in (1, 3, 99):
+            assert walk(paged(newest), lambda it: (it.last_active_at, it.id), size) == expected
 
     def test_a_long_session_is_counted_up_to_a_thousand(self, store: Store) -> None:
         scope = fresh_scope()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_postgres import PostgresChatMessageHistory
+from psycopg.types.json import Jsonb
 
 from memorist import (
     ConflictError,
@@ -21,6 +23,7 @@ from memorist import (
     Scope,
     connect,
 )
+from memorist.records.values import now
 from memorist.server.auth import Guard
 from memorist.server.http.app import build_app
 from memorist.store.postgres.store import PostgresStore
@@ -313,6 +316,32 @@ def test_a_table_that_langchain_made_is_taken_over_with_its_messages(postgres_ur
         assert [it for it in columns if "session_id" in it and "message_id" not in it] == [
             "session_id, owner, id)"
         ]
+
+
+def test_what_langchain_writes_and_clears_moves_a_session_among_the_newest(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    of = {"user": "ada", "newest_first": True, "limit": 1}
+    chats = [memory.session(user="ada", new=True) for _ in range(3)]
+    later = [now() + timedelta(hours=hours) for hours in (1, 2, 3)]
+    for chat, at in zip(chats, later, strict=True):
+        memory.remember(Message("user", "hi", created_at=at), user="ada", session=chat.id)
+    insert = f"INSERT INTO {TABLE} (session_id, message, created_at) VALUES (%s, %s, %s)"
+    said = Jsonb({"type": "human", "data": {"content": "hello"}})
+    connection.execute(insert, (chats[1].id, said, later[2] + timedelta(hours=1)))
+    connection.commit()
+    assert [it.id for it in memory.sessions(**of)] == [chats[1].id]
+    adopted = str(uuid.uuid4())
+    connection.execute(insert, (adopted, said, later[2] + timedelta(hours=2)))
+    connection.commit()
+    memory.session(user="ada", id=adopted, adopt=True)
+    assert [it.id for it in memory.sessions(**of)] == [adopted]
+    for session in (adopted, chats[1].id):
+        langchain(connection, session).clear()
+    connection.commit()
+    assert [it.id for it in memory.sessions(**of)] == [chats[2].id]
+    last = memory.sessions(user="ada", newest_first=True)
+    assert {it.id for it in last[2:]} == {adopted, chats[1].id}
 
 
 def test_clearing_in_langchain_clears_the_index(

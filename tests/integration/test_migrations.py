@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import apsw
 import psycopg
@@ -24,15 +24,17 @@ from memorist.language.text import stems
 from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.values import to_micros
+from memorist.records.values import now, to_micros
 from memorist.store.base import Store
 from memorist.store.engine import load_migrations
 from memorist.store.postgres import schema as postgres_engine
+from memorist.store.postgres.db import QUERIES
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import store as sqlite_engine
 from memorist.store.sqlite.db import all_spelled
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded
+from tests.support.schemas import earlier_schema
 from tests.support.waiting import until
 
 LATEST = len(sqlite_engine.MIGRATIONS)  # the schema that this Memorist comes with
@@ -316,12 +318,11 @@ def test_a_file_of_the_first_schema_takes_messages_with_an_importance(
 
 
 def test_memories_and_facts_of_the_tenth_schema_are_listed_by_the_beginnings_of_their_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    path, shipped = tmp_path / "memory.db", sqlite_engine.MIGRATIONS
+    path = tmp_path / "memory.db"
     long = f"Likes gannets. {'And gulls, of course. ' * 200}Owns a teapot."
-    with monkeypatch.context() as before:
-        before.setattr(sqlite_engine, "MIGRATIONS", shipped[:10])
+    with earlier_schema(10) as before:
         plain = staticmethod(lambda owner, text: all_spelled(owner, stems(text)))
         before.setattr(sqlite_engine.SqliteEngine, "view_words", plain)
         with SqliteStore(path) as store:
@@ -341,20 +342,55 @@ def test_memories_and_facts_of_the_tenth_schema_are_listed_by_the_beginnings_of_
 
 
 def test_what_the_eleventh_schema_holds_is_overtaken_by_nothing_until_it_is_linked(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, postgres_url: str
 ) -> None:
-    openers: list[tuple[Any, Callable[[], Store]]] = [
-        (sqlite_engine, lambda: SqliteStore(tmp_path / "memory.db")),
-        (postgres_engine, lambda: PostgresStore(postgres_url)),
+    openers: list[Callable[[], Store]] = [
+        lambda: SqliteStore(tmp_path / "memory.db"),
+        lambda: PostgresStore(postgres_url),
     ]
-    for engine, open_store in openers:
-        with monkeypatch.context() as before:
-            before.setattr(engine, "MIGRATIONS", engine.MIGRATIONS[:11])
-            with open_store() as store:
-                fill(store)
-                [id_] = store.newest(ADA, limit=1)
+    for open_store in openers:
+        with earlier_schema(11), open_store() as store:
+            fill(store)
+            [id_] = store.newest(ADA, limit=1)
         with open_store() as store:
             assert [it.overtaken_by for it in store.passages(ADA, [id_])] == [0]
             store.put_vectors(ADA, "e", {id_: [1.0]}, overtaken={id_: id_ + 1})
             assert [it.overtaken_by for it in store.passages(ADA, [id_])] == [id_ + 1]
             check(store, LATEST)
+
+
+def test_sessions_of_the_sixteenth_schema_are_listed_by_when_they_were_last_active(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    openers: list[Callable[[], Store]] = [
+        lambda: SqliteStore(tmp_path / "memory.db"),
+        lambda: PostgresStore(postgres_url),
+    ]
+    whole, days = ADA.whole_user(), {"old": 3, "new": 1, "middle": 2}
+    for open_store in openers:
+        with earlier_schema(16), open_store() as store:
+            for session, day in days.items():
+                said = Message("user", "hi", created_at=datetime(2026, 1, day, tzinfo=UTC))
+                store.append(whole.within(session=session), [said])
+        with open_store() as store:
+            newest = store.sessions(whole, newest_first=True, limit=2)
+            assert [it.id for it in newest] == ["old", "middle"]
+
+
+def test_a_list_knows_of_what_a_server_of_the_sixteenth_schema_says_meanwhile(
+    postgres_url: str,
+) -> None:
+    whole, began = ADA.whole_user(), now()
+
+    def say(store: Store, session: str, hours: int) -> None:
+        said = Message("user", "hi", created_at=began + timedelta(hours=hours))
+        store.append(whole.within(session=session), [said])
+
+    with PostgresStore(postgres_url) as store:
+        say(store, "old", 1)
+        say(store, "new", 2)
+        with earlier_schema(LATEST) as older:  # the schema is the newest, and the program is not
+            older.setitem(QUERIES, "set_up", QUERIES["set_up"].replace("notes_activity", "nothing"))
+            with PostgresStore(postgres_url) as old_store:
+                say(old_store, "old", 3)
+        assert [it.id for it in store.sessions(whole, newest_first=True, limit=1)] == ["old"]

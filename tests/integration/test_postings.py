@@ -17,6 +17,7 @@ from memorist.store.postgres import schema as engine
 from memorist.store.postgres.db import _ids, word_keys
 from memorist.store.postgres.store import PostgresStore
 from tests.conformance.worlds import worded
+from tests.support.schemas import earlier_schema
 from tests.support.waiting import until
 
 ADA = Scope(user="ada", session="s")
@@ -197,17 +198,14 @@ def test_facts_have_words_of_their_own_also_those_of_the_tenth_schema(
 
 
 def test_a_store_of_the_schema_before_is_found_by_its_words_by_old_and_new_servers(
-    postgres_url: str, connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, connection: psycopg.Connection[Any]
 ) -> None:
-    shipped = engine.MIGRATIONS
-    monkeypatch.setattr(engine, "MIGRATIONS", shipped[:7])
     old = "SELECT word_postings(%s, ARRAY['pelican'], ARRAY['pelican'], 60000)"
-    with PostgresStore(postgres_url) as store:
+    with earlier_schema(7), PostgresStore(postgres_url) as store:
         say(store, ADA, *range(COUNT))
         connection.execute("SELECT set_config('memorist.owner', %s, false)", (ADA.owner,))
         connection.execute("SET ROLE memorist_app")
         [before] = connection.execute(old, (ADA.owner,)).fetchall()
-    monkeypatch.setattr(engine, "MIGRATIONS", shipped)
     with PostgresStore(postgres_url) as store:
         [after] = connection.execute(old, (ADA.owner,)).fetchall()
         assert sorted(_ids(after[0])) == sorted(_ids(before[0]))

@@ -17,9 +17,9 @@ from memorist.records.scope import Scope
 from memorist.store import search
 from memorist.store.engine import Db
 from memorist.store.postgres import db as postgres_db
-from memorist.store.postgres import schema as engine
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.vectors import code_of, pack_vector
+from tests.support.schemas import earlier_schema
 
 ADA = Scope(user="ada", session="s")
 BEN = Scope(user="ben", session="s")
@@ -202,16 +202,14 @@ def test_a_vector_that_is_committed_after_later_ones_were_read_is_not_passed_ove
 
 
 def test_a_store_of_the_schema_before_is_coded_and_stays_so_while_old_servers_write(
-    postgres_url: str, connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, connection: psycopg.Connection[Any]
 ) -> None:
-    shipped, rows = engine.MIGRATIONS, some(2_050)
-    monkeypatch.setattr(engine, "MIGRATIONS", shipped[:9])
-    with PostgresStore(postgres_url) as store:
+    rows = some(2_050)
+    with earlier_schema(9), PostgresStore(postgres_url) as store:
         store.append(ADA, [Message("user", "x") for _ in rows])
         passages = sorted(store.unembedded(ADA_AT_ALL, "e", limit=len(rows)))
         early = dict(zip(passages[:2_000], rows.tolist(), strict=False))
         store.put_vectors(ADA, "e", early)
-    monkeypatch.setattr(engine, "MIGRATIONS", shipped)
     with PostgresStore(postgres_url) as store:
         assert {*coded(connection)} == {*passages[:2_000]}
         for passage, row in zip(passages[2_000:], rows[2_000:].tolist(), strict=True):

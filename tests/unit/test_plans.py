@@ -36,7 +36,7 @@ def test_no_statement_makes_an_index_of_its_own(empty: apsw.Connection) -> None:
         assert [step for step in plan if "AUTOMATIC" in step] == [], name
 
 
-# Not `newest_sessions`: when each was last active is told by its messages.
+# Of `newest_sessions` a page is sorted: when each was last active is told by its messages.
 LISTS = """sessions sessions_of_agent facts_of_memory summaries oldest_summaries
 note_versions articles keys users users_of_tenant revisions session_history following
 entries""".split()
@@ -57,6 +57,15 @@ def test_every_list_is_cut_by_an_index_that_has_its_order(empty: apsw.Connection
             it for it, few in zip(plan[1:], after_few, strict=False) if "B-TREE" in it and not few
         ]
         assert wrong == [], (name, plan)
+
+
+def test_the_newest_sessions_are_found_among_few(empty: apsw.Connection) -> None:
+    statement = QUERIES["newest_sessions"]
+    values = dict.fromkeys(re.findall(r":(\w+)", statement))
+    plan = [row[3] for row in empty.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    [found] = [step for step in plan if "<expr>>? AND <expr><?" in step]
+    assert found.startswith("SEARCH s USING INDEX sessions_by_activity (owner=? AND ")
+    assert not [step for step in plan if step.startswith("SCAN s")]
 
 
 @pytest.mark.parametrize("name", ["passages_by_id", "messages_by_seq", "lock_session", "linked"])

@@ -74,6 +74,7 @@ def append_at_once(
         **scope.columns(),
         "queued": not all(it.message.unfinished for it in messages),  # else queued when they end
         "kind": _kind(messages, source),
+        "last_at": messages[-1].traits["created_at"],
         "now": db.now,
     }
     if len(said) == len(pieces) == 1:
@@ -172,7 +173,10 @@ def _was_once(db: Db, scope: Scope, message: Message) -> bool:
 def write_messages(
     db: Db, messages: Sequence[PlacedMessage], sources: Sequence[str], session_id: str = ""
 ) -> None:
-    """Write messages, each with its source; RepeatError where one is stored already."""
+    """Write messages, each with its source; RepeatError where one is stored already.
+
+    Their sessions note when they were active.
+    """
     rows = [
         {
             "seq": seq,
@@ -189,6 +193,9 @@ def write_messages(
     db.repeat = RepeatError(session_id)
     if db.many("append_message", rows) < len(rows):
         raise db.repeat
+    last = {(it.owner, it.session): it.prepared.traits["created_at"] for it in messages}
+    for (owner, session), at in last.items():
+        db.later("note_activity", owner=owner, session=session, at=at)
 
 
 def _store(db: Db, additions: Sequence[Addition], source: Source | None) -> Sequence[int]:

@@ -389,6 +389,7 @@ def _rewrite(
     """Overwrite a message and its passages, from the one with the id `replaced` on, or all."""
     at = {"owner": scope.owner, "seq": seq}
     db.run("rewrite_message", **at, **new.traits, **new.content)
+    db.later("note_activity", owner=scope.owner, session=home.key, at=None)
     row = db.row("last_passage", **at)
     first = seq * PASSAGES_PER_MESSAGE if replaced is None else replaced
     db.run("delete_message_passages", **at, first=first)

@@ -12,12 +12,23 @@ WHERE owner = :owner AND session_hash = :session_hash
 INSERT INTO owners (owner, tenant_hash, tenant, user_id, created_at)
 VALUES (:owner, :tenant_hash, :tenant, :user_id, :now) ON CONFLICT DO NOTHING
 
--- `active_at` is when the last message was said, or else when the session began.
+-- name: @last_said
+(SELECT @said_at FROM chat_message_history m WHERE @in_session ORDER BY m.id DESC LIMIT 1)
+
 -- name: @sessions
-SELECT s.key, s.session_id, s.agent_name, s.created_at, s.title, coalesce((
-  SELECT @said_at FROM chat_message_history m WHERE @in_session ORDER BY m.id DESC LIMIT 1
-), s.created_at) AS active_at
+-- `active_at` is when the last message was said, or else when the session began.
+SELECT s.key, s.session_id, s.agent_name, s.created_at, s.title,
+  coalesce(@last_said, s.created_at) AS active_at
 FROM sessions s WHERE s.owner = :owner
+
+-- name: @noted_at
+(CASE WHEN s.noted_at IS NULL THEN s.created_at ELSE s.noted_at END)
+
+-- name: note_activity
+-- A session notes when it was active, or the time given, if that is off by half a minute: few messages do that.
+UPDATE sessions AS s SET noted_at = coalesce(CAST(:at AS BIGINT), @last_said)
+WHERE s.owner = :owner AND s.key = :session
+  AND abs(@noted_at - coalesce(CAST(:at AS BIGINT), @last_said)) > 30000000
 
 -- name: @session_page
 (s.created_at, s.session_id) > (:after_at, :after_id)
@@ -33,11 +44,19 @@ ORDER BY s.created_at, s.session_id LIMIT :limit
 @sessions AND s.session_hash = :session_hash
   AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent) AND @session_page
 
--- All of a user's sessions are looked at, so that no message that is stored has to note its time.
+-- name: @session_filter
+(CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+    AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+
 -- name: newest_sessions
+-- As many as are wanted have noted a time that is surely of this page: what noted a time well before the last of
+-- them cannot stand above it. A minute is twice of what any is off.
 WITH listed AS MATERIALIZED (
-  @sessions AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
-    AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash))
+  @sessions AND @session_filter AND @noted_at <= :after_at + 60000000
+    AND @noted_at >= (SELECT coalesce(min(noted_at), :after_at) - 120000000 FROM (
+      SELECT @noted_at AS noted_at FROM sessions s
+      WHERE s.owner = :owner AND @session_filter AND @noted_at < :after_at - 60000000
+      ORDER BY 1 DESC LIMIT :limit) AS surely))
 SELECT * FROM listed WHERE (active_at, session_id) < (:after_at, :after_id)
 ORDER BY active_at DESC, session_id DESC LIMIT :limit
 

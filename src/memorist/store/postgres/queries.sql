@@ -64,6 +64,10 @@ listed_user(:owner, :user_id)
 -- name: @locked
 pg_advisory_xact_lock(hashtextextended(key::text, 0))
 
+-- name: @noted
+CASE WHEN abs(coalesce(noted_at, created_at) - CAST(:last_at AS bigint)) > 30000000
+    THEN note_activity(CAST(:owner AS uuid), key, CAST(:last_at AS bigint)) END
+
 -- name: @named_session
 sessions WHERE owner = :owner AND session_hash = :session_hash
     AND (CAST(:agent AS text) IS NULL OR agent_name = :agent)
@@ -108,7 +112,8 @@ SELECT adopt_session(:owner, :session_hash, :session_id)
 -- What is the same in every transaction: once in a connection, or where a pooler gives each transaction
 -- another one, `local` to it. Compiling a query would take longer than any of ours does.
 SELECT set_config('role', :role, :local), set_config('search_path', :search_path, :local),
-  set_config('idle_in_transaction_session_timeout', :idle, :local), set_config('jit', 'off', :local)
+  set_config('idle_in_transaction_session_timeout', :idle, :local), set_config('jit', 'off', :local),
+  set_config('memorist.notes_activity', 'yes', :local)
 
 -- name: @begin
 -- The role again, where it is another: whoever hands out connections, nothing is read or written as anybody else.
@@ -173,7 +178,7 @@ VALUES (:seq, :owner, :session, :message_id, :role, :source, @stamp, CAST(:messa
 -- As `append_messages`, for one message of one passage, which most are: that takes .1 ms less.
 -- Its number is taken under the session's lock: before, it might lie among those of another batch.
 WITH locked AS MATERIALIZED (
-  SELECT key, agent_name, @locked FROM @named_session
+  SELECT key, agent_name, @locked, @noted FROM @named_session
 ), home AS MATERIALIZED (
   SELECT nextval('message_seq') AS seq, key, agent_name FROM locked
 ), stored AS (
@@ -203,7 +208,7 @@ SELECT seq FROM home
 -- a passage's message, by its place in the list.
 -- name: append_messages
 WITH home AS MATERIALIZED (
-  SELECT key, agent_name, @locked FROM @named_session
+  SELECT key, agent_name, @locked, @noted FROM @named_session
 ), said AS MATERIALIZED (
   SELECT nextval('message_seq') AS seq, h.key, h.agent_name, m.* FROM home h, ROWS FROM (
     json_to_recordset(CAST(:said AS json)) AS (id text, role text, source text,
