@@ -228,7 +228,7 @@ class Statement(NamedTuple):
         return bool(is_of_other) or self.says_only_dates(start, end, match)
 
     def says_only_dates(self, first: int, last: int, match: RuleMatch) -> bool:
-        """Whether all that a stretch of text says is dates, or that somebody moves or starts then."""
+        """Whether all that a stretch of text says is dates, or what moves or starts then."""
         spans = [it.place for it in self.dates(match.rule.group)]
         spans = [span for span in spans if span[0] < last and first < span[1]]
         start, end = (spans[0][0], spans[-1][1]) if spans else (last, last)
