@@ -188,6 +188,7 @@ def test_a_move_that_is_off_leaves_the_home(home: str, plan: str, off: str) -> N
         "our daughter has a hamster called Pip",
         "mein Bruder hat einen Hund namens Odin",
         "so my sister Beth just had twins, Max and Ruby",
+        "Zara had the baby, a girl, Mina",
     ],
 )
 def test_what_others_have_is_not_the_speakers(message: str) -> None:
@@ -246,3 +247,29 @@ def test_a_course_begins_on_the_day_ahead() -> None:
 )
 def test_a_memory_can_be_understood_alone(message: str, memory: str) -> None:
     assert [one.text for one in extract(Message("user", message), read=read)] == [memory]
+
+
+def test_what_follows_a_not_is_not_claimed() -> None:
+    assert facts_after("allergy test: it's kiwi not strawberries") == {"user allergic to kiwi"}
+
+
+def test_the_price_of_another_is_no_figure_of_the_speaker() -> None:
+    assert not facts_after("Rui raised his price to 30€ an hour")
+    assert facts_after("I raised my price to 30 an hour") == {"user price 30"}
+
+
+def test_what_is_not_eaten_is_no_diet() -> None:
+    facts = facts_after("I don't eat pork or shellfish")
+    assert facts == {"user avoids pork", "user avoids shellfish"}
+
+
+def test_when_somebody_moved_is_no_plan() -> None:
+    facts = facts_after("I work at the Royal Infirmary", "i'm at St James now, moved in april")
+    assert "user works at St James" in facts
+    assert not any(" plans " in fact for fact in facts)
+
+
+def test_a_baby_that_is_awaited_comes_next_august() -> None:
+    text = "ma femme Inès attend un bébé pour août"
+    said = Message("user", text, created_at=MONDAY)
+    assert [one.text for one in extract(said, read=read)] == [f"{text} [August 2026]"]

@@ -150,7 +150,10 @@ def _things(
             return []  # "moved in April" is no plan, whatever clause it goes on
     if match.parts.groupdict().get("topic") and match.rule.group == "figure":
         of = statement.part(match, "topic").lower()
-        if not match.language.common.isdisjoint(plain(of).split()):
+        before = plain(statement.text[: match.parts.start("topic")]).lower().split()[-1:]
+        pronouns = match.language.pronouns
+        others = pronouns.owners if pronouns else frozenset[str]()  # "his price"
+        if not (match.language.common | others).isdisjoint([*before, *plain(of).split()]):
             return []
         if " " in of:  # "£320 (day rate)": other rates are other matters
             things = [f"{thing} ({of})" for thing in things]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from memorist.language.lexicon import Language, Rule, languages_of, plain
+from memorist.language.lexicon import Language, Rule, instead_of, languages_of, plain
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.people import names_someone, names_user
 from memorist.language.text import is_single_valued, stop_words
@@ -78,6 +78,7 @@ def sure_marks(
     own = bool(language.cues["own"].search(plain(sentence)))
     # "Actually it's Bergen": what that corrects is for others to find out.
     corrects = bool(language.cues["corrections"].search(plain(sentence)))
+    _, wrong = instead_of(sentence) or ("", "")
     single = [(text, mark.chance) for _, text, mark in marks if is_single_valued(mark.predicate)]
     values = [text for text, chance in single if chance >= SURER]
     for place, text, mark in marks:
@@ -89,6 +90,8 @@ def sure_marks(
         least = SURER if is_single_valued(mark.predicate) else SURE
         if mark.chance < least or (corrects and not own):
             continue
+        if text == wrong and not mark.ends:
+            continue  # "it's kiwi, not strawberries"
         if predicate in PLANS and _is_cut(text, sentence[start + len(text) :]):
             continue
         if mark.predicate == "event" and any(one in text for one in values if one != text):

@@ -363,9 +363,9 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     for mark in matches:
         start, end = mark.parts.span()
         # "I'm off sugar until June" is no plan, and no diet because the reader says so
-        no_more = (*PLANS, "diet") if mark.is_marked else PLANS
+        no_more = (*PLANS, "diet", "allergic to") if mark.is_marked else PLANS
         if mark.rule.predicate in no_more and not mark.rule.ends:
-            dropped += [mark for first, last in left if start <= first and last <= end]
+            dropped += [mark for first, last in left if start < last and first < end]
         if not mark.is_marked:
             continue
         if mark.rule.predicate == "prefers":  # "no more bullet points" prefers none

@@ -11,7 +11,7 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import SUREST, MarkedPart
+from memorist.lifecycle.marks import MarkedPart
 from memorist.records.memories import PLANS
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
@@ -44,11 +44,6 @@ class RuleMatch(NamedTuple):
     def is_marked(self) -> bool:
         """Whether the reader found it, not a rule."""
         return isinstance(self.parts, MarkedPart)
-
-    @property
-    def is_surest(self) -> bool:
-        """Whether the reader found it, and is surer of its words than a rule is."""
-        return isinstance(self.parts, MarkedPart) and self.parts.chance >= SUREST
 
     @property
     def is_plan(self) -> bool:
@@ -233,7 +228,7 @@ class Statement(NamedTuple):
         return bool(is_of_other) or self.says_only_dates(start, end, match)
 
     def says_only_dates(self, first: int, last: int, match: RuleMatch) -> bool:
-        """Whether all that a stretch of text says is dates, or that somebody moves or starts."""
+        """Whether all that a stretch of text says is dates, or what moves or starts then."""
         spans = [it.place for it in self.dates(match.rule.group)]
         spans = [span for span in spans if span[0] < last and first < span[1]]
         start, end = (spans[0][0], spans[-1][1]) if spans else (last, last)
