@@ -382,7 +382,7 @@ def newer_first(
     over stays marked so. Hits beyond the first ten stay where they are.
     """
     asked = content_stems(question) if updates or len(hits) > 1 else set[str]()
-    sent = {hit.created_at: hit.id for hit in hits if hit.role in OWN}
+    sent: dict[datetime | None, str] = {it.created_at: it.id for it in hits if it.role in OWN}
     successors = _successors(asked, updates, sent) if updates else {}
     clauses: dict[str, Clause | None] = {}  # only of the hits that might change places
 
