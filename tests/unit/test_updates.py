@@ -123,6 +123,14 @@ def test_a_message_of_which_everything_is_over_stays_marked() -> None:
     assert marked.over == OVER.over
 
 
+def test_what_says_that_a_plan_is_off_comes_before_the_plan_that_is_asked_about() -> None:
+    plan = hit("We're flying to Lisbon at Easter, a plan for four days please.", 0)
+    off = hit("Lisbon's off, we have no money.", 20)
+    ended = Update(plan.id, "plans", "flying to Lisbon at Easter", False, None, off.created_at)
+    assert newer_first("Are we going to Lisbon?", [plan, off], [ended]) == [off, plan]
+    assert newer_first("What did I drink?", [plan, off], [ended]) == [plan, off]
+
+
 def fact(text: str, *sources: Hit, since: float, until: float | None = None) -> Fact:
     return Fact(
         scope=Scope(user="ada"),

@@ -384,7 +384,8 @@ def newer_first(
     over stays marked so. Hits beyond the first ten stay where they are.
     """
     asked = content_stems(question) if updates or len(hits) > 1 else set[str]()
-    successors = _successors(asked, updates) if updates else {}
+    sent: dict[datetime | None, str] = {it.created_at: it.id for it in hits if it.role in OWN}
+    successors = _successors(asked, updates, sent) if updates else {}
     clauses: dict[str, Clause | None] = {}  # only of the hits that might change places
 
     def told(text: str) -> Clause | None:
@@ -451,11 +452,14 @@ def answer_first(
     return order
 
 
-def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str]]:
+def _successors(
+    asked: Set[str], updates: Sequence[Update], sent: Mapping[datetime | None, str]
+) -> dict[str, set[str]]:
     """The messages of which the part asked about is over, and those that say what holds instead.
 
-    A message may say several things: the one with most words of the question is asked about; the
-    user's name in a question says whom it is about, not what.
+    Where nothing does, it is the one that says that it is over, known by when it was `sent`. A
+    message may say several things: the one with most words of the question is asked about;
+    the user's name in a question says whom it is about, not what.
     """
     stated = {
         it: it.predicate + ("" if names_user(it.predicate) else f" {it.object}") for it in updates
@@ -476,7 +480,8 @@ def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str
         )
         most = max(others, default=-1)
         if not update.holds and (fits[update] > most or fits[update] == most > 0):
-            successors.setdefault(update.message_id, set()).add(update.by or "")
+            ended_by = sent.get(update.until, "") if fits[update] else ""
+            successors.setdefault(update.message_id, set()).add(update.by or ended_by)
     return successors
 
 

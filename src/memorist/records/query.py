@@ -187,13 +187,17 @@ class SourceMessage:
 
 
 class Update(NamedTuple):
-    """What a message states, whether it holds, and a message that states what holds instead."""
+    """What a message states, whether it holds, and a message that states what holds instead.
+
+    `until` is when it was said to be over, which is when the message was sent that says so.
+    """
 
     message_id: str
     predicate: str
     object: str
     holds: bool
     by: str | None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

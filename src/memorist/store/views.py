@@ -206,7 +206,10 @@ def derived(db: Db, scope: Scope, message_ids: Sequence[str], *, facts: bool = F
 def updates(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[Update]:
     """What messages state, and which messages say what holds instead."""
     rows = db.rows("updates_of", owner=scope.owner, ids=list(message_ids), now=db.now)
-    return [Update(id_, said, of, bool(holds), by) for id_, said, of, holds, by in rows]
+    return [
+        Update(id_, said, of, bool(holds), by, from_micros(until) if until else None)
+        for id_, said, of, holds, by, until in rows
+    ]
 
 
 def facts_of(db: Db, scope: Scope, predicates: Sequence[str]) -> list[Fact]:
