@@ -180,7 +180,9 @@ def test_what_is_so_until_a_day_ends_then_but_not_what_is_due_by_then(
 ) -> None:
     [code] = codes_of(text)
     clauses = Clauses(plain(text), language(code).cues["pauses"])
-    match = RuleMatch(Rule("plan", Pattern("")), MarkedPart(text, 0, len(text), 1.0), language(code))
+    match = RuleMatch(
+        Rule("plan", Pattern("")), MarkedPart(text, 0, len(text), 1.0), language(code)
+    )
     assert Statement(text, clauses, "user", SUNDAY).lasts(match) is lasts
 
 
