@@ -72,18 +72,19 @@ def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> Pre
     if put.value is None:
         return PreparedPut(id_, {}, [])
     texts = [text for text in map(findable, put.texts) if text.strip()]
+    value, text = any_json(put.value), JOINT.join(texts)
+    check_text_size(value + text, "entry")
     pieces = preparation.pieces(scope.owner, _pieces(texts))
     columns = {
         "id": id_,
         "path": path_of(put.namespace),
         "key": any_json(put.key),
-        "value": any_json(put.value),
-        "text": JOINT.join(texts),
+        "value": value,
+        "text": text,
         "pieces": len(pieces),
         "ttl": None if put.ttl is None else put.ttl // MICROSECOND,
         "now": None if put.written_at is None else to_micros(put.written_at),
     }
-    check_text_size(columns["value"] + columns["text"], "entry")
     return PreparedPut(id_, columns, pieces)
 
 

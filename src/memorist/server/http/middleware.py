@@ -134,10 +134,6 @@ class CheckMiddleware:
         """Raise a MemoristError unless the app may answer the request."""
         raise NotImplementedError
 
-    def app_for(self, scope: Scope) -> ASGIApp:
-        """The app that answers what `check` accepts."""
-        return self._app
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app answer what `check` accepts; what is no request passes."""
         try:
@@ -146,7 +142,7 @@ class CheckMiddleware:
         except MemoristError as error:
             await refuse(error, scope, receive, send)
         else:
-            await self.app_for(scope)(scope, receive, send)
+            await self._app(scope, receive, send)
 
 
 class TrustedHosts(CheckMiddleware):
@@ -292,19 +288,16 @@ class BodyLimit(CheckMiddleware):
         max_file_bytes: int = MAX_FILE_BYTES,
         timeout_s: float = BODY_TIMEOUT_S,
     ) -> None:
-        super().__init__(RequestBodyLimitMiddleware(app, max_body_size=max_bytes))
-        self._app_for_files = RequestBodyLimitMiddleware(app, max_body_size=max_file_bytes)
         self._limits = max_bytes, max_file_bytes
-        self._timeout_s = timeout_s
+        counting = [RequestBodyLimitMiddleware(app, most) for most in self._limits]
 
-    def app_for(self, scope: Scope) -> ASGIApp:
-        return self._app_for_files if takes_file(scope) else self._app
+        async def read(scope: Scope, receive: Receive, send: Send) -> None:
+            is_file = takes_file(scope)
+            if scope["type"] == "http" and has_body(scope):
+                receive = _receive_within(receive, timeout_s, renewed=is_file)
+            await counting[is_file](scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the app read the body, or refuse it by what its headers say."""
-        if scope["type"] == "http" and has_body(scope):
-            receive = _receive_within(receive, self._timeout_s, renewed=takes_file(scope))
-        await super().__call__(scope, receive, send)
+        super().__init__(read)
 
     async def check(self, scope: Scope) -> None:
         if scope["type"] != "http" or not has_body(scope):
