@@ -247,3 +247,23 @@ def test_a_message_that_was_revised_meanwhile_is_indexed_by_its_new_words(target
         memory.store.reindex(job)
         hits = memory.recall("who lives in Graz?", user="ada", deadline_ms=None).hits
         assert [hit.text for hit in hits] == ["I live in Graz."]
+
+
+def test_a_revision_leaves_what_a_rebuild_makes(target: str) -> None:
+    said = ("I live in Rome.", "I work at Lumen.", "I moved to Oslo.", "My rent is 900 euros.")
+    said += ("I no longer work at Lumen.",)
+    with opened(target) as memory:
+        for number, words in enumerate(said):
+            at = START + timedelta(days=number)
+            message = Message("user", words, message_id=f"m{number}", created_at=at)
+            memory.remember(message, user="ada", session="one")
+            assert memory.jobs.catch_up() == 0
+        for number in (2, 3, 4):
+            message = Message("user", "Never mind.", message_id=f"m{number}")
+            memory.messages.revise(memory.scope(user="ada", session="one"), message)
+        for _ in range(2):
+            assert memory.jobs.catch_up() == 0
+            facts = {fact.object for fact in memory.facts.list(user="ada")}
+            texts = {item.text for item in memory.memories.list(user="ada")}
+            assert (facts, texts) == ({"Rome", "Lumen"}, {*said[:2]})
+            memory.jobs.rebuild(user="ada")
