@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -321,7 +322,7 @@ def test_a_table_that_langchain_made_is_taken_over_with_its_messages(postgres_ur
 def test_what_langchain_writes_and_clears_moves_a_session_among_the_newest(
     memory: Memory, connection: psycopg.Connection[Any]
 ) -> None:
-    of = {"user": "ada", "newest_first": True, "limit": 1}
+    newest = partial(memory.sessions, user="ada", newest_first=True)
     chats = [memory.session(user="ada", new=True) for _ in range(3)]
     later = [now() + timedelta(hours=hours) for hours in (1, 2, 3)]
     for chat, at in zip(chats, later, strict=True):
@@ -330,18 +331,17 @@ def test_what_langchain_writes_and_clears_moves_a_session_among_the_newest(
     said = Jsonb({"type": "human", "data": {"content": "hello"}})
     connection.execute(insert, (chats[1].id, said, later[2] + timedelta(hours=1)))
     connection.commit()
-    assert [it.id for it in memory.sessions(**of)] == [chats[1].id]
+    assert [it.id for it in newest(limit=1)] == [chats[1].id]
     adopted = str(uuid.uuid4())
     connection.execute(insert, (adopted, said, later[2] + timedelta(hours=2)))
     connection.commit()
     memory.session(user="ada", id=adopted, adopt=True)
-    assert [it.id for it in memory.sessions(**of)] == [adopted]
+    assert [it.id for it in newest(limit=1)] == [adopted]
     for session in (adopted, chats[1].id):
         langchain(connection, session).clear()
     connection.commit()
-    assert [it.id for it in memory.sessions(**of)] == [chats[2].id]
-    last = memory.sessions(user="ada", newest_first=True)
-    assert {it.id for it in last[2:]} == {adopted, chats[1].id}
+    assert [it.id for it in newest(limit=1)] == [chats[2].id]
+    assert {it.id for it in newest()[2:]} == {adopted, chats[1].id}
 
 
 def test_clearing_in_langchain_clears_the_index(
