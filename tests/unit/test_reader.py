@@ -103,6 +103,23 @@ def test_rules_are_not_tried_where_the_reader_finds_nothing_worth_keeping(text: 
     assert claimed(text) == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "claim", "not_so"),
+    [
+        ("Ya no estoy en Indra, actualiza el cv", ("no longer works at", "Indra"), "works at"),
+        ("got myself a floor sander off marketplace", ("owns", "floor sander"), "off marketplace"),
+        ("joined Halden & Pike in May", ("works at", "Halden & Pike"), "'Halden')"),
+        ("Je code en Rust le soir pour le plaisir", ("uses", "Rust"), "le soir"),
+    ],
+)
+def test_a_reader_that_is_sure_knows_better_where_a_thing_ends_and_whether_it_is_over(
+    text: str, claim: tuple[str, str], not_so: str
+) -> None:
+    told = claimed(text)
+    assert claim in told
+    assert not_so not in str(told - {claim})
+
+
 def test_a_mark_counts_only_in_a_message_that_is_worth_keeping() -> None:
     text = "Ich hätte gern ein Boot, ein Haus am See und einen Butler"
     assert "Haus" in {text[mark.start : mark.end] for mark in read(text).marks}
@@ -252,7 +269,7 @@ def test_a_comma_in_a_number_begins_no_other_thing() -> None:
 
 def test_where_rule_and_reader_differ_on_an_end_the_rule_is_believed() -> None:
     message = Message("user", "I went vegan in January.")
-    marks = (Mark(7, 12, "diet", True, 0.9),)
+    marks = (Mark(7, 12, "diet", True, 0.8),)
     [candidate] = extract(message, read=lambda _: MarkedMessage(marks, 1.0, {}))
     assert [(it.predicate, it.ends) for it in candidate.claims] == [("diet", False)]
 

@@ -11,7 +11,7 @@ from memorist.language.lexicon import Rule, codes_of, language, plain
 from memorist.language.patterns import Pattern
 from memorist.lifecycle import rules
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import MarkedPart
+from memorist.lifecycle.marks import SURE, MarkedPart
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.statement import RuleMatch, Statement
 from memorist.records.memories import PLANS, Candidate
@@ -180,7 +180,9 @@ def test_what_is_so_until_a_day_ends_then_but_not_what_is_due_by_then(
 ) -> None:
     [code] = codes_of(text)
     clauses = Clauses(plain(text), language(code).cues["pauses"])
-    match = RuleMatch(Rule("plan", Pattern("")), MarkedPart(text, 0, len(text)), language(code))
+    match = RuleMatch(
+        Rule("plan", Pattern("")), MarkedPart(text, 0, len(text), SURE), language(code)
+    )
     assert Statement(text, clauses, "user", SUNDAY).lasts(match) is lasts
 
 

@@ -16,7 +16,7 @@ from memorist.lifecycle.marks import RELATED
 from memorist.lifecycle.statement import STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.records.memories import PLANS, Claim
 
-_ENDS_AT_PLACES = frozenset(
+ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
 )
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
@@ -173,7 +173,7 @@ def _objects(
     start = match.parts.start("object")
     before = [span.place[0] - start for span in spans if start < span.place[0]]
     phrase = statement.part(match, "object")
-    single, is_place = is_single_valued(predicate), predicate in _ENDS_AT_PLACES
+    single, is_place = is_single_valued(predicate), predicate in ENDS_AT_PLACES
     return match.language.objects_of(
         phrase if single and not is_place else phrase[: min(before, default=None)],
         several=not single and predicate not in _WHOLE,

@@ -18,6 +18,7 @@ ALWAYS = frozenset(
 )  # tried anyway
 SURE = 0.5  # how sure the reader is of a mark that counts, and
 SURER = 0.65  # of one that could take the place of another fact
+SUREST = 0.9  # of one whose words and end are believed rather than a rule's
 # The groups of what is marked; all else is who the speaker is.
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys(("plans", "has appointment"), "plan"),
@@ -43,10 +44,10 @@ _COUPLES = frozenset(("married to", "has partner"))
 class MarkedPart(PatternMatch):
     """A stretch of a sentence that the reader marked."""
 
-    __slots__ = ("_place",)
+    __slots__ = ("_place", "chance")
 
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self._text, self._place = text, (start, end)
+    def __init__(self, text: str, start: int, end: int, chance: float) -> None:
+        self._text, self._place, self.chance = text, (start, end), chance
 
     def span(self, group: int | str = 0) -> tuple[int, int]:
         return self._place
@@ -94,7 +95,7 @@ def sure_marks(
             by_word = _GROUPS_BY_WORD.get(mark.predicate.split()[0], "identity")
             group = _GROUPS.get(mark.predicate, by_word)
             rule = Rule(group, _ANYTHING, mark.predicate, text, mark.ends)
-            yield rule, MarkedPart(sentence, start, start + len(text))
+            yield rule, MarkedPart(sentence, start, start + len(text), mark.chance)
 
 
 def _is_plausible(thing: str, predicate: str, language: Language) -> bool:

@@ -25,7 +25,7 @@ from memorist.language.people import names_someone
 from memorist.language.pronouns import NOBODY, named
 from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
-from memorist.lifecycle.claims import claims_of, claims_told
+from memorist.lifecycle.claims import ENDS_AT_PLACES, claims_of, claims_told
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import ALWAYS, NOTHING, read_as, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
@@ -375,10 +375,14 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             for it, other, ends in rivals
             if thing in other or other in thing or (other != "*" and _names(it, mark))
         ]
-        over = [it for it, ends in same if not ends and _knows_no_end(it, done)]
+        over = [it for it, ends in same if not ends and _knows_no_end(it, mark, done)]
         if over and mark.rule.ends:  # "I used to have a cat", "I finished my contract at Siemens"
             dropped += over
-        elif worse := [it for it, _ in same if _says_less(it, mark, statement)]:
+        elif worse := [
+            it
+            for it, _ in same
+            if _says_less(it, mark, statement) or _is_cut_worse(it, mark, statement)
+        ]:
             dropped += worse
         elif same or any(_contains(match, mark) for match in by_rules):
             dropped.append(mark)
@@ -396,11 +400,24 @@ def _says_less(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
     return statement.clause_of(match)[0] < start and end >= last - 1
 
 
-def _knows_no_end(match: RuleMatch, done: Sequence[tuple[int, int]]) -> bool:
-    """Whether a rule only names somebody, or reads a part of what another one takes for done."""
+def _is_cut_worse(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
+    """Whether a rule cuts a thing short, or a name too late: "Rust le soir"; the reader is sure."""
+    sure = mark.is_surest and _reads(match, mark) and mark.rule.predicate not in PLANS
+    if not sure or mark.rule.ends != match.rule.ends:
+        return False
+    told = {claim.object for claim in claims_of(match, statement)}
+    thing = str(mark.rule.object)
+    if len(told) > 1 or thing in told or match.rule.object:
+        return False
+    late = mark.rule.predicate in ENDS_AT_PLACES and all(one.startswith(thing) for one in told)
+    return late or all(thing.startswith(one) for one in told)
+
+
+def _knows_no_end(match: RuleMatch, mark: RuleMatch, done: Sequence[tuple[int, int]]) -> bool:
+    """Whether a rule names somebody, or a part of what is done, or the reader is sure of an end."""
     start, end = match.parts.span()
     within = any(first < start and end <= last for first, last in done)
-    return within or match.rule.group == "relation"
+    return within or match.rule.group == "relation" or mark.is_surest
 
 
 def _contains(match: RuleMatch, mark: RuleMatch) -> bool:

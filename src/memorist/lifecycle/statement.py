@@ -11,7 +11,7 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import MarkedPart
+from memorist.lifecycle.marks import SUREST, MarkedPart
 from memorist.records.memories import PLANS
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
@@ -42,6 +42,11 @@ class RuleMatch(NamedTuple):
     def is_marked(self) -> bool:
         """Whether the reader found it, not a rule."""
         return isinstance(self.parts, MarkedPart)
+
+    @property
+    def is_surest(self) -> bool:
+        """Whether the reader found it, and is surer of its words than a rule is."""
+        return isinstance(self.parts, MarkedPart) and self.parts.chance >= SUREST
 
     @property
     def is_plan(self) -> bool:
