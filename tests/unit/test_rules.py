@@ -109,6 +109,17 @@ def test_a_list_makes_a_claim_of_each_thing() -> None:
     assert liked[:3] == ["jazz", "blues", "chess"]
 
 
+def test_where_a_thing_is_disliked_is_no_thing() -> None:
+    things = [thing for _, _, thing, _ in claims("No soporto el pepino, ni en la sopa.")]
+    assert "pepino" in things
+    assert not any("sopa" in thing for thing in things)
+
+
+def test_the_speaker_is_no_part_of_what_they_dislike() -> None:
+    assert ("user", "dislikes", "острого", False) in claims("острого я не люблю")
+    assert ("user", "dislikes", "на дух", False) not in claims("на дух не переношу лицемеров")
+
+
 def test_a_relative_date_is_told_in_brackets_and_dates_the_claim() -> None:
     [candidate] = extracted("I moved to Berlin last month.")
     assert candidate.text == "I moved to Berlin last month. [October 2026]"
