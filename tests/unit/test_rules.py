@@ -11,7 +11,7 @@ from memorist.language.lexicon import Rule, codes_of, language, plain
 from memorist.language.patterns import Pattern
 from memorist.lifecycle import rules
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import MarkedPart
+from memorist.lifecycle.marks import SURE, MarkedPart
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.statement import RuleMatch, Statement
 from memorist.records.memories import PLANS, Candidate
@@ -109,6 +109,17 @@ def test_a_list_makes_a_claim_of_each_thing() -> None:
     assert liked[:3] == ["jazz", "blues", "chess"]
 
 
+def test_where_a_thing_is_disliked_is_no_thing() -> None:
+    things = [thing for _, _, thing, _ in claims("No soporto el pepino, ni en la sopa.")]
+    assert "pepino" in things
+    assert not any("sopa" in thing for thing in things)
+
+
+def test_the_speaker_is_no_part_of_what_they_dislike() -> None:
+    assert ("user", "dislikes", "острого", False) in claims("острого я не люблю")
+    assert ("user", "dislikes", "на дух", False) not in claims("на дух не переношу лицемеров")
+
+
 def test_a_relative_date_is_told_in_brackets_and_dates_the_claim() -> None:
     [candidate] = extracted("I moved to Berlin last month.")
     assert candidate.text == "I moved to Berlin last month. [October 2026]"
@@ -181,7 +192,7 @@ def test_what_is_so_until_a_day_ends_then_but_not_what_is_due_by_then(
     [code] = codes_of(text)
     clauses = Clauses(plain(text), language(code).cues["pauses"])
     match = RuleMatch(
-        Rule("plan", Pattern("")), MarkedPart(text, 0, len(text), 1.0), language(code)
+        Rule("plan", Pattern("")), MarkedPart(text, 0, len(text), SURE), language(code)
     )
     assert Statement(text, clauses, "user", SUNDAY).lasts(match) is lasts
 

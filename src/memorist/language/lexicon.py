@@ -134,6 +134,9 @@ class Language:
         edges = [0, *chain.from_iterable(join.span() for join in joins[:last]), len(phrase)]
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             piece = phrase[start:stop]
+            lead = self.places.search(plain(f" {piece}")) if objects else None
+            if lead and lead.start() == 0:
+                break  # "cucumber, not even in soup": no thing, but where
             end = (self.places if place else self.stops).search(plain(piece))
             thing = piece[: end.start() if end else None].strip(_OBJECT_EDGES)
             if article := self.articles.match(plain(thing)):
