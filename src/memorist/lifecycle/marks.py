@@ -35,7 +35,7 @@ RELATED: Mapping[str, str] = {
     **dict.fromkeys(("son", "daughter", "child"), "has child"),
     **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
 }
-_COUPLES = frozenset(("married to", "has partner"))
+COUPLES = frozenset(("married to", "has partner"))
 
 
 class MarkedPart(PatternMatch):
@@ -152,7 +152,7 @@ def _is_of_other(before: str, predicate: str, language: Language) -> bool:
     if not relations:
         return False
     of = RELATED.get(relations[-1], f"has {relations[-1]}")
-    return of != predicate and not {of, predicate} <= _COUPLES
+    return of != predicate and not {of, predicate} <= COUPLES
 
 
 @cache
