@@ -38,7 +38,7 @@ RELATED: Mapping[str, str] = {
     **dict.fromkeys(("son", "daughter", "child"), "has child"),
     **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
 }
-_COUPLES = frozenset(("married to", "has partner"))
+COUPLES = frozenset(("married to", "has partner"))
 
 
 class MarkedPart(PatternMatch):
@@ -155,7 +155,7 @@ def _is_of_other(before: str, predicate: str, language: Language) -> bool:
     if not relations:
         return False
     of = RELATED.get(relations[-1], f"has {relations[-1]}")
-    return of != predicate and not {of, predicate} <= _COUPLES
+    return of != predicate and not {of, predicate} <= COUPLES
 
 
 @cache

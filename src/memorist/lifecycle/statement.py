@@ -11,7 +11,7 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import SUREST, MarkedPart
+from memorist.lifecycle.marks import COUPLES, RELATED, SUREST, MarkedPart
 from memorist.records.memories import PLANS
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
@@ -147,9 +147,8 @@ class Statement(NamedTuple):
 
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
-        told = plain(self.text[: match.parts.start()])
-        if match.rule.predicate in _HAD_TOO and match.language.cues["theirs"].search(told):
-            return True  # "my sister had twins, Max and Ruby"
+        if match.rule.predicate in _HAD_TOO and self._is_had_by_other(match):
+            return True
         if match.is_marked or self.is_of_another(match):
             return self.is_of_another(match) or self._goes_on_about(match)
         cues, (start, end) = match.language.cues, match.parts.span()
@@ -165,6 +164,18 @@ class Statement(NamedTuple):
         first, _ = self.clauses.around(start, start + 1)
         before = self.text[first : start + (joined.end() if joined else 0)]
         return bool(cues["subjects"].search(plain(before).rstrip()))
+
+    def _is_had_by_other(self, match: RuleMatch) -> bool:
+        """Whether others have whom a match names: "my sister had twins, Max and Ruby".
+
+        What a wife or a husband has is the speaker's, too.
+        """
+        cues, told = match.language.cues, plain(self.text[: match.parts.start()])
+        for had in cues["theirs"].finditer(told):
+            relation = match.language.relations.get((had["relation"] or "").lower(), "")
+            if RELATED.get(relation) not in COUPLES and not cues["own"].search(told[had.end() :]):
+                return True
+        return False
 
     def _goes_on_about(self, match: RuleMatch) -> bool:
         """Whether a sentence that names another first, and no speaker, says what a mark reads."""
