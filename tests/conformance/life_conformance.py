@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -431,6 +432,26 @@ class SourceConformance:
         store.apply(scope, [Add(item), Promote(id=item.id), Reinforce(id=item.id)])
         store.forget(scope, source="web")
         assert store.items(scope, current=False) == []
+
+    def test_the_facts_of_the_user_are_those_of_all_times_but_what_was_wrong(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "…", "m1")])
+        home = Fact(scope=scope, subject="user", predicate="lives in", object="Rome")
+        was = replace(
+            home, id="was", object="Bonn", valid_from=MARCH, valid_to=MARCH + timedelta(1)
+        )
+        will = replace(home, id="will", object="Graz", valid_from=home.known_from + timedelta(9))
+        wrong = replace(home, id="wrong", object="Oslo")
+        hers = replace(home, id="hers", subject="Lena", object="Lyon")
+        store.apply(
+            scope, [Add(replace(home, sources=("m1",))), *map(Add, (was, will, wrong, hers))]
+        )
+        store.apply(scope, [Retract(id="wrong", at=home.known_from)])
+        told = {(it.object, it.sources) for it in store.facts_of(scope, ["lives in", "diet"])}
+        assert told == {("Rome", ("m1",)), ("Bonn", ()), ("Graz", ())}
+        assert store.facts_of(Scope(user="bob"), ["lives in"]) == []
 
 
 def _ways(store: Store, scope: Scope, message: Message) -> dict[str, Callable[[], object]]:

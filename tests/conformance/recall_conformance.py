@@ -365,24 +365,6 @@ class PassageConformance:
         }
         assert store.updates(Scope(user="bob"), ["m1"]) == []
 
-    def test_the_facts_of_the_user_are_those_of_all_times_but_what_was_wrong(
-        self, store: Store
-    ) -> None:
-        scope = fresh_scope()
-        store.append(scope, [Message("user", "…", "m1")])
-        home = Fact(scope=scope, subject="user", predicate="lives in", object="Rome")
-        was = replace(home, id="was", object="Bonn", valid_from=MARCH, valid_to=MARCH + DAY)
-        will = replace(home, id="will", object="Graz", valid_from=home.known_from + 9 * DAY)
-        wrong = replace(home, id="wrong", object="Oslo")
-        hers = replace(home, id="hers", subject="Lena", object="Lyon")
-        store.apply(
-            scope, [Add(replace(home, sources=("m1",))), *map(Add, (was, will, wrong, hers))]
-        )
-        store.apply(scope, [Retract(id="wrong", at=home.known_from)])
-        told = {(it.object, it.sources) for it in store.facts_of(scope, ["lives in", "diet"])}
-        assert told == {("Rome", ("m1",)), ("Bonn", ()), ("Graz", ())}
-        assert store.facts_of(Scope(user="bob"), ["lives in"]) == []
-
     def test_a_message_is_as_important_as_its_score_says(self, store: Store) -> None:
         scope = fresh_scope()
         for score in (0.9, 0, "high", 7):
