@@ -250,7 +250,12 @@ def test_a_message_that_was_revised_meanwhile_is_indexed_by_its_new_words(target
 
 
 def test_a_revision_leaves_what_a_rebuild_makes(target: str) -> None:
-    said = ("I live in Rome.", "I work at Lumen.", "I moved to Oslo.", "My rent is 900 euros.")
+    said: tuple[str, ...] = (
+        "I live in Rome.",
+        "I work at Lumen.",
+        "I moved to Oslo.",
+        "My rent is 900 euros.",
+    )
     said += ("I no longer work at Lumen.",)
     with opened(target) as memory:
         for number, words in enumerate(said):
