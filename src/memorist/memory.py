@@ -26,15 +26,7 @@ from memorist.records.log import Batch, Remembered, Session, SessionSummary, Sou
 from memorist.records.message import UNSET, Message, MessageLike, given, to_messages
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
-from memorist.records.values import (
-    MadeAt,
-    check_flags,
-    check_key,
-    check_text,
-    check_type,
-    new_id,
-    now,
-)
+from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
     deadline_of,
@@ -87,7 +79,6 @@ class Memory(NamesArguments):
         settings: Settings | None = None,
         wake_worker: Callable[[], None] | None = None,
     ) -> None:
-        check_type(ranking, Ranking, "ranking")
         self.settings = settings = settings or Settings.from_environment()
         tenant = check_tenant(settings.tenant if tenant is None else tenant)
         most = settings.max_message_bytes

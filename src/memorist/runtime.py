@@ -59,6 +59,7 @@ class Runtime:
         settings: Settings,
         wake_worker: Callable[[], None] | None = None,
     ) -> None:
+        check_type(ranking, Ranking, "ranking")
         self.store = store
         self.embedder = embedder
         self.extraction = extraction
