@@ -269,6 +269,7 @@ function HitRow({ hit, most, question, left }) {
         ${hit.speaker ?? hit.role} <${Time} at=${hit.created_at} />
         ${hit.over && html`<span class="state over">${hit.over}</span>`}
         ${ranks.update && html`<span>above what it updates</span>`}
+        ${ranks.fact && html`<span>states the fact asked for</span>`}
         <span class="narrow"
           >${CHANNELS.filter((it) => ranks[it])
             .map((it) => `${it} #${ranks[it]}`)
