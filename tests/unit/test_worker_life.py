@@ -386,6 +386,19 @@ def test_what_a_copy_in_another_session_still_says_survives_a_revision(store: Sq
         assert texts(store) == left
 
 
+def test_what_a_person_made_of_a_message_stays_when_that_is_revised(store: SqliteStore) -> None:
+    with Memory(store, embedder=None) as memory:
+        memory.remember(Message("user", "I live in Munch.", "m"), user="ada", session="one")
+        memory.jobs.catch_up()
+        [fact] = memory.facts.list(user="ada")
+        memory.facts.change(fact.id, user="ada", object="Munich")
+        scope = memory.scope(user="ada", session="one")
+        for words, home in (("I live in Munch now.", "Munich"), ("I live in Berlin.", "Berlin")):
+            memory.messages.revise(scope, Message("user", words, "m"))
+            memory.jobs.catch_up()
+            assert [it.object for it in memory.facts.list(user="ada")] == [home]
+
+
 def test_undoing_that_something_is_over_brings_it_back(store: SqliteStore) -> None:
     with Memory(store, embedder=None) as memory:
         for words in ("I work at Siemens.", "I no longer work at Siemens."):

@@ -284,10 +284,14 @@ class Deriver:
 
         What it took the place of holds again, until what came after it.
         """
+        kept = self._store.kept_by_hand(home, derived)
         wrong = {
             record.id: record
             for record in self._store.records(home, derived)
-            if not _is_over(record) and record.sources and revised.issuperset(record.sources)
+            if record.id not in kept
+            and not _is_over(record)
+            and record.sources
+            and revised.issuperset(record.sources)
         }
         now, changes = self._clock(), dict[str, list[Change]]()
         for record in wrong.values():
