@@ -32,7 +32,7 @@ class NamesArguments:
 
 
 class CheckedSettings:
-    """Settings: a frozen dataclass whose fields are checked by their types when it is made.
+    """A frozen dataclass, as of settings, whose fields are checked by their types when it is made.
 
     What is wrong with one would else show only in the background, where its user is not told.
     """

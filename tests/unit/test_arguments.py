@@ -12,10 +12,15 @@ from typing import Any
 import pytest
 
 from memorist import Extraction, Memory, Message, Policy, Ranking, Retention, Window
+from memorist.agents.toolbox import Toolbox
 from memorist.arguments import NamesArguments
+from memorist.client import Client
 from memorist.errors import InvalidError, MemoristError, ScopeError, StoreUnavailableError
 from memorist.records.documents import Article
 from memorist.records.scope import Scope
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sqlite.store import SqliteStore
+from memorist.views.controller import LongTermMemory, ShortTermMemory
 
 PARTS = ("messages", "facts", "memories", "jobs", "entries", "articles", "note_versions", "keys")
 LONG = "zq" * 40_000
@@ -120,6 +125,28 @@ def test_a_ranking_and_a_window_that_are_none_are_refused(memory: Memory) -> Non
         memory.context("hm", user="ada", window={"max_tokens": 5})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (lambda _: Toolbox("memory.db"), "memory must be Memory, got str"),  # type: ignore[arg-type]
+        (lambda it: Toolbox(it, window={}), "window must be Window, got dict"),
+        (lambda _: LongTermMemory(5, user="ada"), "memory must be a Memory, got int"),  # type: ignore[arg-type]
+        (
+            lambda it: ShortTermMemory(it, user="ada", policy={}),
+            "policy must be a Policy, got dict",
+        ),
+        (lambda _: Client("http://a", timeout_s="5"), "timeout_s must be a number of seconds"),  # type: ignore[arg-type]
+        (lambda _: SqliteStore(5), "path must be str .*, got int"),  # type: ignore[arg-type]
+        (lambda _: PostgresStore(5), "url must be str, got int"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_a_part_is_refused_by_its_name(
+    memory: Memory, make: Callable[[Any], object], wrong: str
+) -> None:
+    with pytest.raises(InvalidError, match=f"^{wrong}"):
+        make(memory)
+
+
 @pytest.mark.parametrize("flag", [None, "", "no", 0])
 def test_nothing_is_forgotten_for_a_flag_that_is_none(memory: Memory, flag: Any) -> None:
     with pytest.raises(InvalidError, match="everything must be true or false"):
@@ -139,7 +166,7 @@ def test_a_tenant_is_named_by_text(memory: Memory, name: Any) -> None:
 def test_a_path_that_cannot_be_is_named(memory: Memory, path: str) -> None:
     with pytest.raises(InvalidError, match=r"^path holds a character"):
         memory.backup(path)
-    with pytest.raises(InvalidError, match=r"^store holds a character"):
+    with pytest.raises(InvalidError, match=r"^path holds a character"):
         Memory(path)
 
 
