@@ -124,6 +124,8 @@ def _fits(value: Any, hint: Any) -> bool:
     is_list = origin in (list, tuple, Sequence)
     if not isinstance(value, kind) or (is_list and isinstance(value, str | bytes)):
         return False
+    if isinstance(value, Mapping) and len(parts) == 2:
+        return all(_fits(key, parts[0]) and _fits(it, parts[1]) for key, it in value.items())
     if isinstance(value, Collection) and parts and origin is not tuple:
-        return all(_fits(it, parts[0]) for it in value)  # of a mapping its keys
+        return all(_fits(it, parts[0]) for it in value)
     return True
