@@ -961,7 +961,7 @@ WHERE v.owner = :owner AND v.message_id IN (:ids*)
 -- name: updates_of
 SELECT DISTINCT v.message_id, f.predicate, f.object,
   f.known_to IS NULL AND (f.valid_to IS NULL OR f.valid_to > :now), w.message_id,
-  CASE WHEN f.superseded_by IS NULL AND f.ended_at IS NOT NULL THEN f.valid_to END
+  CASE WHEN h.id IS NULL AND f.ended_at IS NOT NULL THEN f.valid_to END
 FROM view_sources v JOIN facts f ON f.owner = v.owner AND f.id = v.view
 LEFT JOIN facts h ON h.owner = f.owner AND h.id = f.superseded_by
 LEFT JOIN facts n ON n.owner = f.owner AND n.topic = h.topic AND n.known_to IS NULL
