@@ -32,7 +32,7 @@ class NamesArguments:
 
 
 class CheckedSettings:
-    """Settings: a frozen dataclass whose fields are checked by their types when it is made.
+    """A frozen dataclass, as of settings, whose fields are checked by their types when it is made.
 
     What is wrong with one would else show only in the background, where its user is not told.
     """
@@ -124,6 +124,8 @@ def _fits(value: Any, hint: Any) -> bool:
     is_list = origin in (list, tuple, Sequence)
     if not isinstance(value, kind) or (is_list and isinstance(value, str | bytes)):
         return False
+    if isinstance(value, Mapping) and len(parts) == 2:
+        return all(_fits(key, parts[0]) and _fits(it, parts[1]) for key, it in value.items())
     if isinstance(value, Collection) and parts and origin is not tuple:
-        return all(_fits(it, parts[0]) for it in value)  # of a mapping its keys
+        return all(_fits(it, parts[0]) for it in value)
     return True

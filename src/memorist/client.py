@@ -55,7 +55,7 @@ from memorist.records.memories import Entity, Fact, MemoryItem, Neighbourhood
 from memorist.records.message import UNSET, Message, MessageLike, to_messages
 from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
-from memorist.records.values import now
+from memorist.records.values import check_seconds, now
 from memorist.runtime import Runtime
 from memorist.store.base import Store
 
@@ -471,6 +471,7 @@ class Client(Memory):
     """
 
     def __init__(self, url: str, *, key: str = "", timeout_s: float = TIMEOUT_S) -> None:
+        check_seconds("timeout_s", timeout_s)
         api = Api(Connection(url, key, timeout_s=timeout_s, max_bytes=MAX_SERVER_BYTES))
         self.settings = Settings.from_environment()
         self._bind(cast(Runtime, RemoteRuntime(api)), "default")

@@ -12,13 +12,20 @@ from typing import Any
 import pytest
 
 from memorist import Extraction, Memory, Message, Policy, Ranking, Retention, Window
+from memorist.agents.toolbox import Toolbox
 from memorist.arguments import NamesArguments
+from memorist.client import Client
 from memorist.errors import InvalidError, MemoristError, ScopeError, StoreUnavailableError
 from memorist.records.documents import Article
 from memorist.records.scope import Scope
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sqlite.store import SqliteStore
+from memorist.views.controller import LongTermMemory, ShortTermMemory
 
 PARTS = ("messages", "facts", "memories", "jobs", "entries", "articles", "note_versions", "keys")
 LONG = "zq" * 40_000
+FIVE: Any = 5
+TEXT: Any = "5"
 NAIVE = datetime(2026, 1, 1)
 WRONG = (object(), 5, b"x", ["a"], {"a": 1}, range(2), 1e400, 10**30, LONG, NAIVE, lambda: 1)
 LEFT = {"close", "warm_up", "catch_up", "rebuild", "builder", "quotes"}  # not for users, or slow
@@ -94,6 +101,7 @@ def test_a_part_of_a_memory_that_cannot_be_is_named() -> None:
     [
         (Policy, "share", "0.5", "be float, got str"),
         (Policy, "boosts", None, r"be Mapping\[str, float\], got NoneType"),
+        (Policy, "boosts", {"preference": "0.3"}, r"be Mapping\[str, float\], got dict"),
         (Policy, "window", -5, "be a number, and not negative"),
         (Policy, "alike", math.nan, "be a number, and not negative"),
         (Retention, "max_age", 30, r"be timedelta \| None, got int"),
@@ -120,6 +128,25 @@ def test_a_ranking_and_a_window_that_are_none_are_refused(memory: Memory) -> Non
         memory.context("hm", user="ada", window={"max_tokens": 5})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("make", "must"),
+    [
+        (lambda _: Toolbox(FIVE), "memory must be Memory"),
+        (lambda it: Toolbox(it, window=FIVE), "window must be Window"),
+        (lambda _: LongTermMemory(FIVE, user="ada"), "memory must be a Memory"),
+        (lambda it: ShortTermMemory(it, user="ada", policy=FIVE), "policy must be a Policy"),
+        (lambda _: Client("http://a", timeout_s=TEXT), "timeout_s must be a number of seconds"),
+        (lambda _: SqliteStore(FIVE), "path must be str"),
+        (lambda _: PostgresStore(FIVE), "url must be str"),
+    ],
+)
+def test_what_cannot_be_a_part_is_refused_by_its_name(
+    memory: Memory, make: Callable[[Memory], object], must: str
+) -> None:
+    with pytest.raises(InvalidError, match=f"^{must}"):
+        make(memory)
+
+
 @pytest.mark.parametrize("flag", [None, "", "no", 0])
 def test_nothing_is_forgotten_for_a_flag_that_is_none(memory: Memory, flag: Any) -> None:
     with pytest.raises(InvalidError, match="everything must be true or false"):
@@ -139,7 +166,7 @@ def test_a_tenant_is_named_by_text(memory: Memory, name: Any) -> None:
 def test_a_path_that_cannot_be_is_named(memory: Memory, path: str) -> None:
     with pytest.raises(InvalidError, match=r"^path holds a character"):
         memory.backup(path)
-    with pytest.raises(InvalidError, match=r"^store holds a character"):
+    with pytest.raises(InvalidError, match=r"^path holds a character"):
         Memory(path)
 
 

@@ -71,8 +71,8 @@ class Known(NamedTuple):
 
 
 @cache
-def load() -> None:
-    """Load what `remember` judges texts by, so that its first call need not take a second."""
+def load_rules() -> None:
+    """Load the rules that `remember` reads by, so that its first call need not take a second."""
     extract(Message("user", "I live in Munich."), WRITER)
 
 

@@ -144,7 +144,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
     ) -> None:
         super().__init__()
         check_type(memory, Memory, "memory")
-        memory.scope(user=user or "-", agent=agent or None, session=session or None)  # as they are
+        memory.scope(user=user or "-", agent=agent or None, session=session or None)  # checks names
         if isinstance(larger_model, str):
             larger_model = init_chat_model(larger_model)
         self.memory = memory

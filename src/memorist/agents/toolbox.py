@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
 
 from memorist import defaults
 from memorist.agents.tool_schema import ToolSchema, schema_of, tool
+from memorist.arguments import CheckedSettings
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
@@ -134,7 +135,7 @@ class CitedArticle(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Toolbox:
+class Toolbox(CheckedSettings):
     """The memory tools of an agent, for one user or for many.
 
         box = Toolbox(memory, user="ada", agent="tutor")

@@ -271,7 +271,7 @@ class Deriver:
         return [one for one in records if isinstance(one, MemoryItem) and _is_over(one)]
 
     def _is_revised(self, session: Scope, id_: str) -> bool:
-        """Whether a message said something else before that no copy in another session says."""
+        """Whether a message said something else before, and no copy in another session says it."""
         before = {message.text for message in self._store.revisions(session, id_)}
         copies = self._store.find(session.whole_user(), [id_]) if before else ()
         others = (copy.message.text for copy in copies if copy.session_id != session.session)

@@ -175,16 +175,16 @@ def _borrowing(
 
 
 def _corrected_with(db: Db, scope: Scope, message_id: str) -> Iterator[str]:
-    """What was put right by this message, or of what it says by another one."""
+    """The ids of corrected records, and of their memories, that cite this message and others."""
     views = [id_ for (id_,) in db.rows("views_from_messages", owner=scope.owner, ids=[message_id])]
     shared = [it for it in records(db, scope, views) if len(it.sources) > 1]
     kept = kept_by_hand(db, scope, [it.id for it in shared]) if shared else set()
     for record in shared:
-        if record.id not in kept and any(
-            old.reason == CORRECTED for old in superseded_by(db, scope, record.id)
-        ):
+        replaced = () if record.id in kept else superseded_by(db, scope, record.id)
+        if any(old.reason == CORRECTED for old in replaced):
             yield record.id
-            yield from filter(None, [record.memory] if isinstance(record, Fact) else [])
+            if isinstance(record, Fact) and record.memory:
+                yield record.memory
 
 
 def _forget_messages(

@@ -22,10 +22,11 @@ SELECT s.key, s.session_id, s.agent_name, s.created_at, s.title,
 FROM sessions s WHERE s.owner = :owner
 
 -- name: @noted_at
+-- CASE, because row-level security keeps PostgreSQL from finding a coalesce() by the index.
 (CASE WHEN s.noted_at IS NULL THEN s.created_at ELSE s.noted_at END)
 
 -- name: note_activity
--- A session notes when it was active, or the time given, if that is off by half a minute: few messages do that.
+-- Only if what the session noted is off by more than half a minute, which few messages bring about.
 UPDATE sessions AS s SET noted_at = coalesce(CAST(:at AS BIGINT), @last_said)
 WHERE s.owner = :owner AND s.key = :session
   AND abs(@noted_at - coalesce(CAST(:at AS BIGINT), @last_said)) > 30000000
@@ -49,13 +50,13 @@ ORDER BY s.created_at, s.session_id LIMIT :limit
     AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
 
 -- name: newest_sessions
--- As many as are wanted have noted a time that is surely of this page: what noted a time well before the last of
--- them cannot stand above it. A minute is twice of what any is off.
+-- Found by the times that they noted, which are off by half a minute at most: as many sessions as are wanted
+-- surely come after the last page, and none that noted a minute less than they did can stand above them.
 WITH listed AS MATERIALIZED (
-  @sessions AND @session_filter AND @noted_at <= :after_at + 60000000
-    AND @noted_at >= (SELECT coalesce(min(noted_at), :after_at) - 120000000 FROM (
+  @sessions AND @session_filter AND @noted_at <= :after_at + 30000000
+    AND @noted_at >= (SELECT coalesce(min(noted_at), :after_at) - 60000000 FROM (
       SELECT @noted_at AS noted_at FROM sessions s
-      WHERE s.owner = :owner AND @session_filter AND @noted_at < :after_at - 60000000
+      WHERE s.owner = :owner AND @session_filter AND @noted_at < :after_at - 30000000
       ORDER BY 1 DESC LIMIT :limit) AS surely))
 SELECT * FROM listed WHERE (active_at, session_id) < (:after_at, :after_id)
 ORDER BY active_at DESC, session_id DESC LIMIT :limit
@@ -960,7 +961,7 @@ WHERE v.owner = :owner AND v.message_id IN (:ids*)
 -- name: updates_of
 SELECT DISTINCT v.message_id, f.predicate, f.object,
   f.known_to IS NULL AND (f.valid_to IS NULL OR f.valid_to > :now), w.message_id,
-  CASE WHEN f.superseded_by IS NULL AND f.ended_at IS NOT NULL THEN f.valid_to END
+  CASE WHEN h.id IS NULL AND f.ended_at IS NOT NULL THEN f.valid_to END
 FROM view_sources v JOIN facts f ON f.owner = v.owner AND f.id = v.view
 LEFT JOIN facts h ON h.owner = f.owner AND h.id = f.superseded_by
 LEFT JOIN facts n ON n.owner = f.owner AND n.topic = h.topic AND n.known_to IS NULL

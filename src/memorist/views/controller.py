@@ -17,7 +17,7 @@ from memorist.records.documents import Compression
 from memorist.records.memories import Candidate, MemoryItem, Tier
 from memorist.records.message import UNSET, Message
 from memorist.records.query import MIN_SCORE, Hit, Recall
-from memorist.records.values import now
+from memorist.records.values import check_type, now
 
 MOST_HITS = 100  # that are looked through for those of one tier
 
@@ -35,6 +35,8 @@ class _TierMemory:
         agent: str | None = None,
         policy: Policy = DEFAULT_POLICY,
     ) -> None:
+        check_type(memory, Memory, "memory")
+        check_type(policy, Policy, "policy")
         self._memory, self._policy = memory, policy
         self._names: dict[str, Any] = {"user": user, "agent": agent}
 
@@ -103,6 +105,7 @@ class MemoryController:
     """The decisions of the engine: what becomes a memory, stays one, and is recalled."""
 
     def __init__(self, policy: Policy = DEFAULT_POLICY) -> None:
+        check_type(policy, Policy, "policy")
         self.policy = policy
 
     def should_create(self, message: Message, *, place: int = 1, made: int = 0) -> bool:

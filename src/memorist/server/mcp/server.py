@@ -24,7 +24,7 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import Field, ValidationError, create_model
 
 from memorist import __version__
-from memorist.agents.assistant import REVISING, ToolSet, load, tools_for
+from memorist.agents.assistant import REVISING, ToolSet, load_rules, tools_for
 from memorist.agents.tool_schema import Argument, ToolSchema, without_null
 from memorist.agents.toolbox import DEADLINE_MS, LONGEST_QUESTION, Toolbox, check_length
 from memorist.errors import MemoristError
@@ -108,7 +108,7 @@ class McpServer(FastMCP):
 
     async def list_tools(self) -> list[Tool]:
         """The tools, without what costs tokens: titles of arguments, and the scope of the call."""
-        asyncio.get_running_loop().run_in_executor(None, load)  # clients ask this before they call
+        asyncio.get_running_loop().run_in_executor(None, load_rules)  # they are called next
         tools = await super().list_tools()
         for tool in tools:
             properties = tool.inputSchema["properties"]

@@ -19,6 +19,7 @@ import psycopg
 import psycopg_pool
 
 from memorist import errors
+from memorist.arguments import NamesArguments
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
@@ -476,7 +477,7 @@ def translate(error: psycopg.Error) -> errors.StoreError:
     return errors.StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
-class PostgresStore(Store):
+class PostgresStore(NamesArguments, Store):
     """A Store in a PostgreSQL database, with pgvector where that is there and works.
 
     Its messages lie in `chat_message_history`, where langchain-postgres reads and writes them

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import apsw
 
 from memorist import errors
+from memorist.arguments import NamesArguments
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
@@ -459,7 +460,7 @@ class SqliteEngine(ProcessPart):
                 time.sleep(0.01)
 
 
-class SqliteStore(Store):
+class SqliteStore(NamesArguments, Store):
     """A Store in one SQLite file, which several processes may open at once.
 
     `durability="full"`: what was acknowledged survives a power cut. `"normal"`: two to three

@@ -4,7 +4,7 @@
 DROP INDEX messages_by_session, idx_chat_message_history_session_id;
 CREATE INDEX idx_chat_message_history_session_id ON chat_message_history (session_id, owner, id);
 
--- Of the jobs of a session only those of its summary are asked for.
+-- Of a session's jobs those of its summary are asked for at every turn; all of them only when it is forgotten.
 CREATE INDEX jobs_to_summarize ON jobs (owner, session_id) WHERE kind = 'summarize';
 DROP INDEX jobs_by_session;
 

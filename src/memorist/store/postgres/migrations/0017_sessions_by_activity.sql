@@ -12,22 +12,23 @@ ALTER TABLE chat_message_history FORCE ROW LEVEL SECURITY;
 CREATE INDEX sessions_by_activity
   ON sessions (owner, (CASE WHEN noted_at IS NULL THEN created_at ELSE noted_at END));
 
--- When the last message was said, if that is not given.
+-- `at` is when the last message was said; it is looked up if it is not given.
 CREATE FUNCTION note_activity(for_owner uuid, session uuid, at bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 DECLARE
   before text := act_for(for_owner::text);
-BEGIN
-  UPDATE sessions SET noted_at = coalesce(at, (
+  active bigint := coalesce(at, (
     SELECT micros(m.created_at) FROM chat_message_history m
-    WHERE m.owner = for_owner AND m.session_id = session ORDER BY m.id DESC LIMIT 1))
-  WHERE owner = for_owner AND key = session;
+    WHERE m.owner = for_owner AND m.session_id = session ORDER BY m.id DESC LIMIT 1));
+BEGIN
+  UPDATE sessions SET noted_at = active
+  WHERE owner = for_owner AND key = session AND noted_at IS DISTINCT FROM active;
   IF before = '' THEN
     PERFORM act_for('');
   END IF;
 END $$;
 
--- A Memorist that knows this notes it by itself: a trigger would take a tenth of an append. Others do not.
+-- For other programs, older versions among them: we note it ourselves, as a trigger would take a tenth of an append.
 CREATE FUNCTION other_message() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 BEGIN
   PERFORM note_activity(NEW.owner, NEW.session_id, micros(NEW.created_at));
