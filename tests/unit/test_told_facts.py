@@ -179,6 +179,23 @@ def test_a_move_that_is_off_leaves_the_home(home: str, plan: str, off: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("bought", "off"),
+    [
+        (
+            "We bought a house in Mansfield!",
+            "closing fell through, so we're not moving to Mansfield",
+        ),
+        ("We're closing on a house in Mansfield in June", "the closing fell through"),
+    ],
+)
+def test_a_home_that_comes_to_nothing_leaves_the_one_before(bought: str, off: str) -> None:
+    facts = facts_after("i live in Leeds", bought, off)
+    assert "user lives in Leeds" in facts
+    assert not any("Mansfield" in fact for fact in facts)
+    assert "user lives in Leeds" in facts_after("i live in Leeds", "I'm not moving from Leeds")
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "new flatmate is Hannah, she has a cat named Milo",
