@@ -372,8 +372,7 @@ def _called_off(
     gone = [it for it in facts if it in meant or (it in beside and _is_to_come(it, candidate))]
     plans = [fact for fact in gone if fact.predicate in PLANS]
     planned = [fact for fact in gone if fact.predicate not in PLANS]
-    dropped = _dropped(planned, facts, candidate, now)
-    return [*_ended(plans, candidate.said_at, candidate), *dropped]
+    return [*_ended(plans, candidate.said_at, candidate), *_dropped(planned, facts, candidate, now)]
 
 
 def _is_off(claim: Claim, fact: Fact, candidate: Candidate) -> bool:
@@ -381,9 +380,8 @@ def _is_off(claim: Claim, fact: Fact, candidate: Candidate) -> bool:
     if fact.topic != topic_of(claim.subject, claim.predicate):
         return False
     if not _is_to_come(fact, candidate):
-        return (
-            fact.predicate == "lives in" and fact.valid_to is None and fact.is_about(claim.object)
-        )
+        is_home = fact.predicate == "lives in" and fact.valid_to is None
+        return is_home and fact.is_about(claim.object)
     if claim.object == ANY:
         return claim.predicate not in PLANS  # other plans stay
     return is_same_task(fact.object, claim.object)
