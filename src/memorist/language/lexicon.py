@@ -185,7 +185,8 @@ def language(code: str) -> Language:
     cues["pauses"] = pattern(written["cues"]["pauses"], whole=False)
     plain_negations = data(code, "words")["negations"].replace(" ", "\n")
     cues["negations"] = pattern(plain_negations, written["cues"]["negations"])
-    rules = tuple(_rules(written["rules"], parts, spaced))
+    corrections = {"group": "correction", "says": written["instead"]["right"]}
+    rules = tuple(_rules([*written["rules"], corrections], parts, spaced))
     return Language(
         code=code,
         spaced=spaced,
@@ -431,7 +432,8 @@ def _corrections() -> tuple[list[Pattern], Pattern]:
     """Patterns of "Hamburg, not Berlin", and of what leads to it, such as "it's"."""
     written = [data(code, "rules")["instead"] for code in LANGUAGES]
     words = [language for language in written if "not" in language]
-    patterns = [line for each in written for line in lines_of(each.get("pattern", ""))]
+    keys = ("pattern", "right")
+    patterns = [line for each in written for key in keys for line in lines_of(each.get(key, ""))]
     negations, leads, after = (
         "|".join(it[key] for it in words) for key in ("not", "lead", "after")
     )
