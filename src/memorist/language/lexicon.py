@@ -416,14 +416,15 @@ def instead_of(text: str) -> tuple[str, str] | None:
     patterns, leads = _corrections()
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     right = leads.sub("", match["right"]).strip() if match else ""
-    if not _function_words().isdisjoint(plain(right).lower().split()[-1:]):
+    if not function_words().isdisjoint(plain(right).lower().split()[-1:]):
         return None
     wrong = match.groupdict().get("wrong") if match else None
     return (right, (wrong or "").strip()) if right else None
 
 
 @cache
-def _function_words() -> frozenset[str]:
+def function_words() -> frozenset[str]:
+    """The words of all languages that say nothing by themselves, as in plain text."""
     return frozenset(map(plain, stop_words("ranking", "grammar")))
 
 
