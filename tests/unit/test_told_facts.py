@@ -284,6 +284,10 @@ def test_what_is_not_eaten_is_no_diet() -> None:
     assert facts == {"user avoids pork", "user avoids shellfish"}
 
 
+def test_what_a_rule_has_a_name_for_is_nothing_else() -> None:
+    assert facts_after("Ich bin laktoseintolerant") == {"user diet laktosefrei"}
+
+
 def test_when_somebody_moved_is_no_plan() -> None:
     facts = facts_after("I work at the Royal Infirmary", "i'm at St James now, moved in april")
     assert "user works at St James" in facts
