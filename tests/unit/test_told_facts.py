@@ -288,6 +288,19 @@ def test_what_a_rule_has_a_name_for_is_nothing_else() -> None:
     assert facts_after("Ich bin laktoseintolerant") == {"user diet laktosefrei"}
 
 
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("what can I eat? I'm allergic to nuts", "user allergic to nuts"),
+        ("ugh I'm allergic to cats, what now", "user allergic to cats"),
+        ("Mum texted, I'm allergic to penicillin apparently", "user allergic to penicillin"),
+        ("I need to pay the rent by Friday", "user plans pay the rent by Friday"),
+    ],
+)
+def test_what_is_told_in_passing_is_known(message: str, fact: str) -> None:
+    assert fact in facts_after(message)
+
+
 def test_when_somebody_moved_is_no_plan() -> None:
     facts = facts_after("I work at the Royal Infirmary", "i'm at St James now, moved in april")
     assert "user works at St James" in facts

@@ -18,7 +18,7 @@ from memorist.language.text import is_single_valued
 from memorist.providers.reader import Mark
 from memorist.records.memories import PLANS
 
-NOTHING = 0.5  # how likely a message is worth keeping, for marks to count and all rules to be tried
+NOTHING = 0.3  # how likely a message is worth keeping, for marks to count and all rules to be tried
 ALWAYS = frozenset(
     ("figure", "done", "correction", "relation", "general", "preference")
 )  # tried anyway
