@@ -284,6 +284,10 @@ def test_what_is_not_eaten_is_no_diet() -> None:
     assert facts == {"user avoids pork", "user avoids shellfish"}
 
 
+def test_an_event_is_not_cut_before_its_thing() -> None:
+    assert "user event got an" not in facts_after("I got an offer from Lumen, starting 1 June")
+
+
 def test_what_a_rule_has_a_name_for_is_nothing_else() -> None:
     assert facts_after("Ich bin laktoseintolerant") == {"user diet laktosefrei"}
 

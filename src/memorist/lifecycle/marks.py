@@ -98,7 +98,7 @@ def sure_marks(
             continue
         if text == wrong and not mark.ends:
             continue  # "it's kiwi, not strawberries"
-        if predicate in PLANS and _is_cut(text, sentence[start + len(text) :]):
+        if predicate in PLANS and _is_cut(text, sentence[start + len(text) :], language):
             continue
         if mark.predicate == "event" and any(one in text for one in values if one != text):
             continue  # "I moved to Graz yesterday" says where they live
@@ -118,9 +118,11 @@ def _without_deed(predicate: str, thing: str, language: Language) -> tuple[str, 
     return (deed, next(iter(language.objects_of(rest)), "")) if deed else (predicate, thing)
 
 
-def _is_cut(thing: str, after: str) -> bool:
-    """Whether a mark ends before its figure: "standup moved from", of "from 9:30 to 10"."""
-    return after.lstrip()[:1].isdigit() and plain(thing).lower().split()[-1] in function_words()
+def _is_cut(thing: str, after: str, language: Language) -> bool:
+    """Whether a mark ends before its thing or figure: "got an" offer, "standup moved from" 9:30."""
+    last, following = plain(thing).lower().split()[-1], after.lstrip()[:1]
+    ends_early = following.isalpha() and language.articles.match(f"{last} ")
+    return bool(ends_early) or (following.isdigit() and last in function_words())
 
 
 def _is_of_caller(sentence: str, start: int, predicate: str, ends: bool) -> bool:
