@@ -390,18 +390,16 @@ def _is_unwanted(match: RuleMatch, matches: Sequence[RuleMatch]) -> bool:
     points" prefers none.
     """
     (start, end), read = match.parts.span(), match.rule.predicate
+    by_rules = [it for it in matches if not it.is_marked]
     no_more = (*PLANS, "diet", "allergic to") if match.is_marked else PLANS
-    avoided = read in no_more and not match.rule.ends
-    for it in (it for it in matches if not it.is_marked):
-        if avoided and it.rule.predicate == "avoids":
-            first, last = it.parts.span("object")
-            if start < last and first < end:
-                return True
-        elif match.is_marked and read == "prefers" and it.rule.predicate == "dislikes":
-            first, last = it.parts.span("object")
-            if it.rule.standing and start < first and last <= end:
-                return True
-    return False
+    if read in no_more and not match.rule.ends:
+        left = (it.parts.span("object") for it in by_rules if it.rule.predicate == "avoids")
+        return any(start < last and first < end for first, last in left)
+    if not match.is_marked or read != "prefers":
+        return False
+    dislikes = (it for it in by_rules if it.rule.predicate == "dislikes" and it.rule.standing)
+    unwanted = (it.parts.span("object") for it in dislikes)
+    return any(start < first and last <= end for first, last in unwanted)
 
 
 def _says_less(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
