@@ -179,6 +179,23 @@ def test_a_move_that_is_off_leaves_the_home(home: str, plan: str, off: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("bought", "off"),
+    [
+        (
+            "We bought a house in Mansfield!",
+            "closing fell through, so we're not moving to Mansfield",
+        ),
+        ("We're closing on a house in Mansfield in June", "the closing fell through"),
+    ],
+)
+def test_a_home_that_comes_to_nothing_leaves_the_one_before(bought: str, off: str) -> None:
+    facts = facts_after("i live in Leeds", bought, off)
+    assert "user lives in Leeds" in facts
+    assert not any("Mansfield" in fact for fact in facts)
+    assert "user lives in Leeds" in facts_after("i live in Leeds", "I'm not moving from Leeds")
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "new flatmate is Hannah, she has a cat named Milo",
@@ -265,6 +282,27 @@ def test_the_price_of_another_is_no_figure_of_the_speaker() -> None:
 def test_what_is_not_eaten_is_no_diet() -> None:
     facts = facts_after("I don't eat pork or shellfish")
     assert facts == {"user avoids pork", "user avoids shellfish"}
+
+
+def test_an_event_is_not_cut_before_its_thing() -> None:
+    assert "user event got an" not in facts_after("I got an offer from Lumen, starting 1 June")
+
+
+def test_what_a_rule_has_a_name_for_is_nothing_else() -> None:
+    assert facts_after("Ich bin laktoseintolerant") == {"user diet laktosefrei"}
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("what can I eat? I'm allergic to nuts", "user allergic to nuts"),
+        ("ugh I'm allergic to cats, what now", "user allergic to cats"),
+        ("Mum texted, I'm allergic to penicillin apparently", "user allergic to penicillin"),
+        ("I need to pay the rent by Friday", "user plans pay the rent by Friday"),
+    ],
+)
+def test_what_is_told_in_passing_is_known(message: str, fact: str) -> None:
+    assert fact in facts_after(message)
 
 
 def test_when_somebody_moved_is_no_plan() -> None:

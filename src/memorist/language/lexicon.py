@@ -185,7 +185,8 @@ def language(code: str) -> Language:
     cues["pauses"] = pattern(written["cues"]["pauses"], whole=False)
     plain_negations = data(code, "words")["negations"].replace(" ", "\n")
     cues["negations"] = pattern(plain_negations, written["cues"]["negations"])
-    rules = tuple(_rules(written["rules"], parts, spaced))
+    corrections = {"group": "correction", "says": written["instead"]["right"]}
+    rules = tuple(_rules([*written["rules"], corrections], parts, spaced))
     return Language(
         code=code,
         spaced=spaced,
@@ -415,14 +416,15 @@ def instead_of(text: str) -> tuple[str, str] | None:
     patterns, leads = _corrections()
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     right = leads.sub("", match["right"]).strip() if match else ""
-    if not _function_words().isdisjoint(plain(right).lower().split()[-1:]):
+    if not function_words().isdisjoint(plain(right).lower().split()[-1:]):
         return None
     wrong = match.groupdict().get("wrong") if match else None
     return (right, (wrong or "").strip()) if right else None
 
 
 @cache
-def _function_words() -> frozenset[str]:
+def function_words() -> frozenset[str]:
+    """The words of all languages that say nothing by themselves, as in plain text."""
     return frozenset(map(plain, stop_words("ranking", "grammar")))
 
 
@@ -431,7 +433,8 @@ def _corrections() -> tuple[list[Pattern], Pattern]:
     """Patterns of "Hamburg, not Berlin", and of what leads to it, such as "it's"."""
     written = [data(code, "rules")["instead"] for code in LANGUAGES]
     words = [language for language in written if "not" in language]
-    patterns = [line for each in written for line in lines_of(each.get("pattern", ""))]
+    keys = ("pattern", "right")
+    patterns = [line for each in written for key in keys for line in lines_of(each.get(key, ""))]
     negations, leads, after = (
         "|".join(it[key] for it in words) for key in ("not", "lead", "after")
     )

@@ -41,7 +41,7 @@ def asks_about_past(question: str) -> bool:
 
 
 @cache
-def _time_words(time: Literal["past", "present", "was"]) -> Pattern:
+def _time_words(time: Literal["past", "present", "past_tense"]) -> Pattern:
     lists = {code: data(code, "words").get("questions", {}) for code in ALL_LANGUAGES}
     return keyword_pattern({code: words[time] for code, words in lists.items() if time in words})
 
@@ -53,7 +53,7 @@ def facts_asked_about(question: str) -> Sequence[str]:
     I live in May?" may ask for anything.
     """
     asked = plain(question)
-    if _time_words("was").search(asked) and not asks_about_past(question):
+    if _time_words("past_tense").search(asked) and not asks_about_past(question):
         return ()
     fits = (facts for pattern, facts in _facts_asked_about() if pattern.search(asked))
     return next(fits, ())

@@ -111,8 +111,8 @@ def _beginning(match: RuleMatch, statement: Statement, spans: list[DateSpan]) ->
     near = min(spans, key=lambda span: distance(span.place, match.parts.span()), default=None)
     if match.rule.ends and spans:  # "from 2015 to 2019"
         near = max(spans, key=lambda span: span.start)
-    elif near and any(first <= near.place[0] < last for first, last in statement.plans):
-        near = next((it for it in statement.dates("plan") if it.place == near.place), near)
+    elif near:
+        near = statement.as_planned(near, statement.plans)
     if near and near.start > statement.said_at and not statement.is_planned(match, near):
         return None
     return near if near and statement.dates_claim(match, near) else None

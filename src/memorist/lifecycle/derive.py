@@ -295,19 +295,19 @@ class Deriver:
         }
         now, changes = self._clock(), dict[str, list[Change]]()
         for record in wrong.values():
-            changes[record.id] = [Retract(id=record.id, reason=REVISED, at=now, alone=True)]
-            next_one: MemoryItem | Fact = record
-            while next_one.superseded_by in wrong:
-                next_one = wrong[next_one.superseded_by]
+            undoing: list[Change] = [Retract(id=record.id, reason=REVISED, at=now, alone=True)]
+            last: MemoryItem | Fact = record
+            while last.superseded_by in wrong:
+                last = wrong[last.superseded_by]
+            until = last.valid_to if isinstance(last, Fact) and last.superseded_by else None
             for old in self._store.superseded_by(home, record.id):
                 if old.id in wrong:
                     continue
-                changes[record.id].append(Restore(id=old.id, reason=REVISED))
-                if isinstance(next_one, Fact) and next_one.valid_to and next_one.superseded_by:
-                    at, by = next_one.valid_to, next_one.superseded_by
-                    changes[record.id].append(
-                        Expire(id=old.id, at=at, by=by, reason=old.reason or "")
-                    )
+                undoing.append(Restore(id=old.id, reason=REVISED))
+                if until:
+                    by, why = last.superseded_by, old.reason or ""
+                    undoing.append(Expire(id=old.id, at=until, by=by, reason=why))
+            changes[record.id] = undoing
         return changes
 
     def _keep_restated(

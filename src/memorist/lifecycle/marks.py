@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
-from memorist.language.lexicon import Language, Rule, instead_of, languages_of, plain
+from memorist.language.lexicon import (
+    Language,
+    Rule,
+    function_words,
+    instead_of,
+    languages_of,
+    plain,
+)
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.people import names_someone, names_user
-from memorist.language.text import is_single_valued, stop_words
+from memorist.language.text import is_single_valued
 from memorist.providers.reader import Mark
 from memorist.records.memories import PLANS
 
-NOTHING = 0.5  # how likely a message is worth keeping, for marks to count and all rules to be tried
+NOTHING = 0.3  # how likely a message is worth keeping, for marks to count and all rules to be tried
 ALWAYS = frozenset(
     ("figure", "done", "correction", "relation", "general", "preference")
 )  # tried anyway
-SURE = 0.5  # how sure the reader is of a mark that counts, and
-SURER = 0.65  # of one that could take the place of another fact
-SUREST = 0.9  # of one whose words and end are believed rather than a rule's
+SURE = 0.5  # how sure the reader is of a mark that counts,
+SURE_OF_ONE = 0.65  # of one that could take the place of another fact, and
+SURER_THAN_RULES = 0.9  # of one whose words and end are believed rather than a rule's
 # The groups of what is marked; all else is who the speaker is.
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys(("plans", "has appointment"), "plan"),
@@ -80,19 +86,19 @@ def sure_marks(
     corrects = bool(language.cues["corrections"].search(plain(sentence)))
     _, wrong = instead_of(sentence) or ("", "")
     single = [(text, mark.chance) for _, text, mark in marks if is_single_valued(mark.predicate)]
-    values = [text for text, chance in single if chance >= SURER]
+    values = [text for text, chance in single if chance >= SURE_OF_ONE]
     for place, text, mark in marks:
         start = place if sentence.startswith(text, place) else sentence.find(text)
         predicate, text = _without_deed(mark.predicate, text, language)
         start = sentence.find(text, start) if start >= 0 and text else -1
         if start < 0 or _is_of_caller(sentence, start, predicate, mark.ends):
             continue
-        least = SURER if is_single_valued(mark.predicate) else SURE
+        least = SURE_OF_ONE if is_single_valued(mark.predicate) else SURE
         if mark.chance < least or (corrects and not own):
             continue
         if text == wrong and not mark.ends:
             continue  # "it's kiwi, not strawberries"
-        if predicate in PLANS and _is_cut(text, sentence[start + len(text) :]):
+        if predicate in PLANS and _is_cut(text, sentence[start + len(text) :], language):
             continue
         if mark.predicate == "event" and any(one in text for one in values if one != text):
             continue  # "I moved to Graz yesterday" says where they live
@@ -112,9 +118,11 @@ def _without_deed(predicate: str, thing: str, language: Language) -> tuple[str, 
     return (deed, next(iter(language.objects_of(rest)), "")) if deed else (predicate, thing)
 
 
-def _is_cut(thing: str, after: str) -> bool:
-    """Whether a mark ends before its figure: "standup moved from", of "from 9:30 to 10"."""
-    return after.lstrip()[:1].isdigit() and thing.lower().split()[-1] in _function_words()
+def _is_cut(thing: str, after: str, language: Language) -> bool:
+    """Whether a mark ends before its thing or figure: "got an" offer, "standup moved from" 9:30."""
+    last, following = plain(thing).lower().split()[-1], after.lstrip()[:1]
+    ends_early = following.isalpha() and language.articles.match(f"{last} ")
+    return bool(ends_early) or (following.isdigit() and last in function_words())
 
 
 def _is_of_caller(sentence: str, start: int, predicate: str, ends: bool) -> bool:
@@ -137,7 +145,7 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
         return any(map(str.isdigit, thing))
     if predicate in PLANS:
         said = language.cues["moves"].sub(" ", plain(thing)).lower().split()
-        return not _function_words().issuperset(said)
+        return not function_words().issuperset(said)
     return predicate != "email" or "@" in thing
 
 
@@ -156,11 +164,6 @@ def _is_of_other(before: str, predicate: str, language: Language) -> bool:
         return False
     of = RELATED.get(relations[-1], f"has {relations[-1]}")
     return of != predicate and not {of, predicate} <= COUPLES
-
-
-@cache
-def _function_words() -> frozenset[str]:
-    return stop_words("ranking", "grammar")
 
 
 def read_as(predicate: str) -> tuple[str, ...]:

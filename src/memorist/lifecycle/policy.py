@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 from memorist.language.lexicon import category_of, tags_of
@@ -15,6 +15,7 @@ from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy, shou
 from memorist.records.memories import Candidate, Expire, MemoryItem, Promote
 from memorist.records.message import Message
 from memorist.records.scope import Scope
+from memorist.records.values import later
 from memorist.store.base import Store
 
 MAX_KEPT = 100  # characters of each memory in memory during maintenance
@@ -55,8 +56,7 @@ def classified(
         boosted = policy.base_importance + policy.boosts.get(category, 0.0)
         importance = min(round(boosted, 2), 1.0)
     if candidate.kind == "working" and expires_at is None:
-        left = datetime.max.replace(tzinfo=UTC) - candidate.said_at
-        expires_at = candidate.said_at + min(policy.working_for, left)
+        expires_at = later(candidate.said_at, policy.working_for)
     return replace(
         candidate,
         category=category,

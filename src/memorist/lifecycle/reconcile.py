@@ -55,6 +55,7 @@ OFF = "the plan has changed"
 _WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
+MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
 
@@ -114,7 +115,7 @@ def _corrected(
     is_named = any(instead[0].endswith(claim.object) for claim in candidate.claims)
     if not is_named and _wrong(candidate, neighbours.facts, now):
         return []
-    facts = [fact for fact in neighbours.facts if _is_open(fact, candidate)]
+    facts = _open(neighbours.facts, candidate)
     stating = {fact.memory for fact in facts if fact.is_about(instead[1])}
     items = [item for item in neighbours.items if item.created_at <= candidate.said_at]
     items.sort(key=lambda item: (item.id in stating, item.created_at), reverse=True)
@@ -230,26 +231,23 @@ def _overtaken(
 def _claims(
     candidate: Candidate, neighbours: Neighbours, scope: Scope, now: datetime, memory: str | None
 ) -> Iterator[Change]:
-    facts = neighbours.facts
-    if wrong := _wrong(candidate, facts, now):
-        facts = after(facts, wrong)
-        yield from wrong
-    off = [claim for claim in candidate.claims if claim.off]
-    if off:
-        changes = _called_off(off, facts, candidate, now)
+    facts: Sequence[Fact] = neighbours.facts
+
+    def made(changes: list[Change]) -> list[Change]:
+        nonlocal facts
         facts = after(facts, changes)
-        yield from changes
+        return changes
+
+    yield from made(_wrong(candidate, facts, now))
+    yield from made(_called_off([it for it in candidate.claims if it.off], facts, candidate, now))
     for claim in candidate.claims:
         if claim.gone:
-            changes = _gone(claim, facts, candidate)
-            facts = after(facts, changes)
-            yield from changes
+            yield from made(_gone(claim, facts, candidate))
         if claim.off or claim.gone or is_mistaken(claim, candidate, neighbours.people):
             continue
+        new = _fact(claim, candidate, scope, now, memory)
         if claim.moves and (older := put_off(claim, _open(facts, candidate), candidate)):
-            changes = _moved(older, _fact(claim, candidate, scope, now, memory), candidate)
-            facts = after(facts, changes)
-            yield from changes
+            yield from made(_moved(older, new, candidate))
             continue
         subjects = neighbours.people.same(claim.subject)
         topics = {topic_of(subject, each) for subject in subjects for each in claim.concerns}
@@ -260,10 +258,7 @@ def _claims(
             and fact.known_to is None
             and is_same_thing(fact.object, claim.object)
         ]
-        new = _fact(claim, candidate, scope, now, memory)
-        changes = resolve_claim(claim, rivals, candidate, new)
-        facts = after(facts, changes)
-        yield from changes
+        yield from made(resolve_claim(claim, rivals, candidate, new))
 
 
 def resolve_claim(
@@ -369,26 +364,31 @@ def _called_off(
     claims: Sequence[Claim], facts: Sequence[Fact], candidate: Candidate, now: datetime
 ) -> list[Change]:
     """The end of plans that are called off, by their words, and of what their memories state."""
-    topics = {topic_of(claim.subject, claim.predicate): claim for claim in claims}
+    topics = {topic_of(claim.subject, claim.predicate) for claim in claims}
     facts = [fact for fact in facts if fact.known_to is None]
-    open_ = [
-        fact
-        for fact in facts
-        if fact.topic in topics and (fact.predicate in PLANS or _is_planned(fact, candidate))
-    ]
-    meant = [fact for fact in open_ if _is_off(topics[fact.topic], fact)]
+    meant = [fact for fact in facts if any(_is_off(claim, fact, candidate) for claim in claims)]
     memories = {fact.memory for fact in meant if fact.memory}
-    gone = [fact for fact in open_ if fact in meant or fact.memory in memories]
+    beside = [it for it in facts if it.memory in memories and it.topic in topics]
+    gone = [it for it in facts if it in meant or (it in beside and _is_to_come(it, candidate))]
     plans = [fact for fact in gone if fact.predicate in PLANS]
     planned = [fact for fact in gone if fact.predicate not in PLANS]
-    dropped = _dropped(planned, facts, candidate, now)
-    return [*_ended(plans, candidate.said_at, candidate), *dropped]
+    return [*_ended(plans, candidate.said_at, candidate), *_dropped(planned, facts, candidate, now)]
 
 
-def _is_off(claim: Claim, fact: Fact) -> bool:
+def _is_off(claim: Claim, fact: Fact, candidate: Candidate) -> bool:
+    """Whether a plan is called off, or a home was none: "we're not moving to Mansfield"."""
+    if fact.topic != topic_of(claim.subject, claim.predicate):
+        return False
+    if not _is_to_come(fact, candidate):
+        is_home = fact.predicate == "lives in" and fact.valid_to is None
+        return is_home and fact.is_about(claim.object)
     if claim.object == ANY:
         return claim.predicate not in PLANS  # other plans stay
     return is_same_task(fact.object, claim.object)
+
+
+def _is_to_come(fact: Fact, candidate: Candidate) -> bool:
+    return fact.predicate in PLANS or _is_planned(fact, candidate)
 
 
 def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Change]:
@@ -517,7 +517,7 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
     if fact.valid_to is None and (trusted or fact.said_at == FIRST):  # by a clock that was ahead
         why = "said by someone more trusted" if trusted else "said again"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
-    confidence = min(fact.confidence + 0.05, 1.0)
+    confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
     sources, at = candidate.sources, candidate.said_at
     return [Reinforce(id=fact.id, sources=sources, importance=confidence, at=at)]
 

@@ -350,26 +350,12 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     Where they agree, or differ only on whether it is over, the rule's: it knows more of how a
     thing is called, if not always of its end. Of what may be several things both may be right.
     """
-    by_rules = [match for match in matches if not match.is_marked]
+    wanted = [it for it in matches if not _is_unwanted(it, matches)]
+    by_rules = [match for match in wanted if not match.is_marked]
     told = [(match, claims_of(match, statement)) for match in by_rules]
     done = [match.parts.span() for match in by_rules if match.rule.group == "done"]
-    left = [match.parts.span("object") for match in by_rules if match.rule.predicate == "avoids"]
-    unwanted = [
-        match.parts.span("object")
-        for match in by_rules
-        if match.rule.predicate == "dislikes" and match.rule.standing
-    ]
     dropped = list[RuleMatch]()
-    for mark in matches:
-        start, end = mark.parts.span()
-        # "I'm off sugar until June" is no plan, and no diet because the reader says so
-        no_more = (*PLANS, "diet", "allergic to") if mark.is_marked else PLANS
-        if mark.rule.predicate in no_more and not mark.rule.ends:
-            dropped += [mark for first, last in left if start < last and first < end]
-        if not mark.is_marked:
-            continue
-        if mark.rule.predicate == "prefers":  # "no more bullet points" prefers none
-            dropped += [mark for first, last in unwanted if start < first and last <= end]
+    for mark in (it for it in wanted if it.is_marked):
         predicate, thing = str(mark.rule.predicate), plain(str(mark.rule.object)).lower()
         alike = PLANS if predicate in PLANS else (predicate,)
         rivals = [
@@ -384,19 +370,36 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
             if thing in other or other in thing or (other != "*" and _names(it, mark))
         ]
         over = [it for it, ends in same if not ends and _knows_no_end(it, mark, done)]
+        worse = [it for it, _ in same if _says_less(it, mark, statement)]
+        worse += [it for it, _ in same if _cuts_wrongly(it, mark, statement)]
         if over and mark.rule.ends:  # "I used to have a cat", "I finished my contract at Siemens"
             dropped += over
-        elif worse := [
-            it
-            for it, _ in same
-            if _says_less(it, mark, statement) or _is_cut_worse(it, mark, statement)
-        ]:
+        elif worse:
             dropped += worse
         elif same or any(_contains(match, mark) for match in by_rules):
             dropped.append(mark)
         elif is_single_valued(predicate):
             dropped += [match for match, _, ends in rivals if ends == mark.rule.ends]
-    return [match for match in matches if not any(match is it for it in dropped)]
+    return [match for match in wanted if not any(match is it for it in dropped)]
+
+
+def _is_unwanted(match: RuleMatch, matches: Sequence[RuleMatch]) -> bool:
+    """Whether a rule says of the same words that somebody does without.
+
+    "I'm off sugar until June" is no plan, and no diet because the reader says so; "no more bullet
+    points" prefers none.
+    """
+    (start, end), read = match.parts.span(), match.rule.predicate
+    by_rules = [it for it in matches if not it.is_marked]
+    no_more = (*PLANS, "diet", "allergic to") if match.is_marked else PLANS
+    if read in no_more and not match.rule.ends:
+        left = (it.parts.span("object") for it in by_rules if it.rule.predicate == "avoids")
+        return any(start < last and first < end for first, last in left)
+    if not match.is_marked or read != "prefers":
+        return False
+    dislikes = (it for it in by_rules if it.rule.predicate == "dislikes" and it.rule.standing)
+    unwanted = (it.parts.span("object") for it in dislikes)
+    return any(start < first and last <= end for first, last in unwanted)
 
 
 def _says_less(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
@@ -408,9 +411,9 @@ def _says_less(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
     return statement.clause_of(match)[0] < start and end >= last - 1
 
 
-def _is_cut_worse(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
+def _cuts_wrongly(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
     """Whether a rule cuts a thing short, or a name too late: "Rust le soir"; the reader is sure."""
-    sure = mark.is_surest and _reads(match, mark) and mark.rule.predicate not in PLANS
+    sure = mark.is_surer_than_rules and _reads(match, mark) and mark.rule.predicate not in PLANS
     if not sure or mark.rule.ends != match.rule.ends:
         return False
     told = {claim.object for claim in claims_of(match, statement)}
@@ -425,7 +428,7 @@ def _knows_no_end(match: RuleMatch, mark: RuleMatch, done: Sequence[tuple[int, i
     """Whether a rule names somebody, or a part of what is done, or the reader is sure of an end."""
     start, end = match.parts.span()
     within = any(first < start and end <= last for first, last in done)
-    return within or match.rule.group == "relation" or mark.is_surest
+    return within or match.rule.group == "relation" or mark.is_surer_than_rules
 
 
 def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
@@ -433,7 +436,11 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
 
     A task that is done ends what it is named after no more than it states it: "Postgres upgrade".
     """
-    if not match.parts.groupdict().get("object") or mark.rule.predicate == match.rule.predicate:
+    if mark.rule.predicate == match.rule.predicate:
+        return False
+    if match.rule.object and match.parts[0].strip() == mark.rule.object:
+        return True  # "laktoseintolerant" is a diet by its name, and no job
+    if not match.parts.groupdict().get("object"):
         return False
     if match.rule.group == "done" and match.rule.predicate not in PLANS:
         return False  # "back to coffee" may tell a liking, too

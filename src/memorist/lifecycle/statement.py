@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import COUPLES, RELATED, SUREST, MarkedPart
+from memorist.lifecycle.marks import COUPLES, RELATED, SURER_THAN_RULES, MarkedPart
 from memorist.records.memories import PLANS
+from memorist.records.values import later
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
 OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
@@ -46,9 +47,9 @@ class RuleMatch(NamedTuple):
         return isinstance(self.parts, MarkedPart)
 
     @property
-    def is_surest(self) -> bool:
-        """Whether the reader found it, and is surer of its words than a rule is."""
-        return isinstance(self.parts, MarkedPart) and self.parts.chance >= SUREST
+    def is_surer_than_rules(self) -> bool:
+        """Whether the reader found it, and is believed where a rule reads other words."""
+        return isinstance(self.parts, MarkedPart) and self.parts.chance >= SURER_THAN_RULES
 
     @property
     def is_plan(self) -> bool:
@@ -90,16 +91,16 @@ class Statement(NamedTuple):
         clauses = [self.clauses.around(*match.parts.span()) for match in plans]
         begun = [it for it in matches if not it.rule.ends]
         days = [day for it in begun for day in (self.end_of(it), self.first_day(it)) if day]
-        ahead = {span.place: span for span in self.dates("plan")}
         return [
-            ahead.get(span.place, span)
-            if any(
-                first <= span.place[0] < last
-                for first, last in (*clauses, *(day.place for day in days))
-            )
-            else span
+            self.as_planned(span, [*clauses, *(day.place for day in days)])
             for span in self.dates(group)
         ]
+
+    def as_planned(self, day: DateSpan, plans: Sequence[tuple[int, int]]) -> DateSpan:
+        """A date, taken for one that is to come if it lies where plans are told."""
+        if not any(first <= day.place[0] < last for first, last in plans):
+            return day
+        return next((it for it in self.dates("plan") if it.place == day.place), day)
 
     def told(self, matches: list[RuleMatch]) -> tuple[int, int]:
         """From where the first clause that a rule matches begins to where the last one ends."""
@@ -276,8 +277,7 @@ class Statement(NamedTuple):
         if ends:
             return max(ends)
         lasts = _STAY if brief or match.rule.predicate != PLANS[0] else _PLANNED
-        latest = datetime.max.replace(tzinfo=UTC)
-        return self.said_at + min(lasts, latest - self.said_at)
+        return later(self.said_at, lasts)
 
     def end_of(self, match: RuleMatch) -> DateSpan | None:
         """The date ahead until which a claim holds, if its clause names one: "until June"."""

@@ -57,6 +57,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def later(moment: datetime, span: timedelta) -> datetime:
+    """The moment a span of time after another one, or the last there is."""
+    return moment + min(span, datetime.max.replace(tzinfo=UTC) - moment)
+
+
 class MadeAt(datetime):
     """The moment at which a message was made without one: the clock of its memory goes before."""
 
