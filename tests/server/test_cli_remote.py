@@ -89,7 +89,7 @@ def test_memories_and_facts_are_listed_undone_maintained_and_audited(run: Run) -
     assert item["text"] == "I prefer tea over coffee."
     assert "I prefer tea over coffee." in worked(run("memories"))
     [fact] = read(run("facts", "--json"))
-    assert (fact["predicate"], fact["object"]) == ("prefers", "tea")
+    assert (fact["predicate"], fact["object"]) == ("prefers", "tea over coffee")
     assert read(run("audit", "--json"))["memories"] == 1
     assert "1 memory, " in worked(run("audit"))
     assert read(run("maintain", "--dry-run", "--json"))[0]["expired"] == []

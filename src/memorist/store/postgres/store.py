@@ -477,7 +477,7 @@ def translate(error: psycopg.Error) -> errors.StoreError:
     return errors.StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
-class PostgresStore(NamesArguments, Store):
+class PostgresStore(Store, NamesArguments):
     """A Store in a PostgreSQL database, with pgvector where that is there and works.
 
     Its messages lie in `chat_message_history`, where langchain-postgres reads and writes them

@@ -460,7 +460,7 @@ class SqliteEngine(ProcessPart):
                 time.sleep(0.01)
 
 
-class SqliteStore(NamesArguments, Store):
+class SqliteStore(Store, NamesArguments):
     """A Store in one SQLite file, which several processes may open at once.
 
     `durability="full"`: what was acknowledged survives a power cut. `"normal"`: two to three
