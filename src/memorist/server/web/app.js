@@ -13,6 +13,7 @@ import {
   Skeleton,
   html,
   useEffect,
+  useLayoutEffect,
   useRead,
   useRef,
   useState,
@@ -245,7 +246,8 @@ function App() {
   const [me, setMe] = useState(null);
   const [wanted, setWanted] = useState(false);
   const read = useRead((signal) => api.get("me", { user: null }, { signal }), []);
-  useEffect(() => {
+  // At once: after the next frame, the answer that asks for a key may have come already.
+  useLayoutEffect(() => {
     const ask = () => setWanted(true);
     addEventListener("memorist-key-wanted", ask);
     return () => removeEventListener("memorist-key-wanted", ask);

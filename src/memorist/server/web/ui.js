@@ -56,7 +56,7 @@ export function usePages(path, query, { size = 50 } = {}) {
     async (signal) => ({ key, ...(await api.get(path, { ...query, limit: size }, { signal })) }),
     [key],
   );
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (first.data) setPages(first.data);
   }, [first.data]);
   const busy = useRef(false);
