@@ -39,8 +39,7 @@ function bodyOf(query, me) {
     ...(before && { before }),
   };
 }
-const floorOf = (query, me) =>
-  query.floor === undefined ? (me.min_score ?? 0.003) : Number(query.floor);
+const floorOf = (query, me) => Number(query.floor ?? me.min_score);
 
 // All that can be found: no floor, no deadline, a hundred hits.
 const widened = (body) => ({ ...body, min_score: 0, limit: 100, deadline_ms: null });
@@ -88,7 +87,7 @@ function Ask({ query, me }) {
   const submit = (event) => {
     event?.preventDefault();
     const data = Object.fromEntries(new FormData(form.current));
-    if (Number(data.floor) === (me.min_score ?? 0.003)) data.floor = null;
+    if (Number(data.floor) === me.min_score) data.floor = null;
     go(data);
   };
   const change = () => form.current.question.value && form.current.requestSubmit();
