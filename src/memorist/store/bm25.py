@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,48 +50,81 @@ def rank(
     words = [*asked, *_rarest_first(near)]
     if not words or limit <= 0:
         return []
-    sizes = [len(word.postings) for word in words]
-    rarer = max(int(np.searchsorted(np.cumsum(sizes[: len(asked)]), CANDIDATES, "right")), 1)
+    pairs, terms, count = _pairs_of(words), _Terms.of(words), len(asked)
+    documents = np.bincount(pairs.words).astype(np.float32)  # that hold each word
+    worths = np.array([word.worth for word in words], np.float32)
+    idf = _idf(documents, total, terms.leaders, count)
+    by_words = _by_words(pairs, idf * worths, count)
+    candidates = _candidates(pairs, asked)
+    pool = candidates[np.sort(_best(by_words[candidates], max(POOL, limit)))]
+    lengths = np.maximum(np.array(lengths_of(pairs.ids[pool].tolist()), np.float32), 1)
+    frequencies = _table(pairs, pool)
+    fits = frequencies / (frequencies + K1 * _norms(lengths)[:, None])
+    scores = terms.scores(idf * worths * fits)
+    best = _best(scores, limit)
+    # How much of what was asked a record holds, by the weight of each term.
+    total = max(total, LEAST_RECORDS)
+    weights = _idf(documents, total, terms.leaders, count)
+    held = terms.scores(weights * worths * (frequencies[best] > 0))
+    wanted = float(weights[:count].sum()) + absent * float(np.log1p(2 * total + 1))
+    shares = np.minimum(held / max(wanted, 1e-6), 1.0)
+    found = (pairs.passages[pool[best]], scores[best], terms.scores(idf * fits[best]), shares)
+    return many(Found, zip(*(column.tolist() for column in found), strict=True))
+
+
+class _Pairs(NamedTuple):
+    """Which records hold which words, and how often.
+
+    The first three have a place for each record, by rising id, the others one for each pair of a
+    record and a word that it holds, of which a record's rarest comes first.
+    """
+
+    ids: Ids
+    passages: Ids  # the first one with the record's rarest word
+    rarest: Ids  # the number of that word
+    records: Ids  # places in the first three
+    words: Ids  # numbers
+    counts: NDArray[np.float32]
+
+
+def _pairs_of(words: Sequence[Near]) -> _Pairs:
     passages = np.concatenate([word.postings for word in words])
-    records, terms = records_of(passages), np.repeat(np.arange(len(words)), sizes)
+    numbers = np.repeat(np.arange(len(words)), [len(word.postings) for word in words])
+    records = records_of(passages)
     order = np.argsort(records, kind="stable")  # fast, since each list is sorted already
-    records, terms = records[order], terms[order]
-    # Each record begins with the rarest of its terms; a term follows once for each occurrence.
+    passages, records, numbers = passages[order], records[order], numbers[order]
     begins = _changes(records)
     first = np.flatnonzero(begins)
-    pairs = np.flatnonzero(begins | _changes(terms))
-    record_of, term_of = np.cumsum(begins)[pairs] - 1, terms[pairs]
+    pairs = np.flatnonzero(begins | _changes(numbers))  # a word follows once for each occurrence
     counts = np.diff(pairs, append=len(records)).astype(np.float32)
-    leaders: dict[int, int] = {}  # the first word of each term: the term itself, if it occurs
-    of = np.array([leaders.setdefault(word.of, number) for number, word in enumerate(words)])
-    columns = np.argsort(of, kind="stable")
-    grouped = columns, np.flatnonzero(_changes(of[columns]))
-    documents = np.bincount(term_of).astype(np.float32)
-    idf = _idf(documents, total, of, len(asked))
-    worths = np.array([word.worth for word in words], np.float32)
-    is_near = term_of >= len(asked)
-    by_words = _by_words(record_of, (idf * worths)[term_of] * counts / (counts + K1), is_near)
-    makes = terms[first] < rarer
-    makes[record_of[is_near]] = True
-    candidates = np.flatnonzero(makes)
-    pool = candidates[np.sort(_best(by_words[candidates], max(POOL, limit)))]
-    lengths = np.maximum(np.array(lengths_of(records[first[pool]].tolist()), np.float32), 1)
-    frequencies = _table(pool, len(first), record_of, term_of, counts)
-    # The more the lengths differ, the stronger they are normalised: among short turns a longer
-    # one says more, among turns and essays it is only longer.
-    mean = float(lengths.mean())
-    share = min(max(1.2 * float(lengths.std()) / mean, 0.3), 1.0)
-    norms = 1 - share + share * lengths / mean
-    fits = frequencies / (frequencies + K1 * norms[:, None])
-    scores = _by_term(idf * worths * fits, grouped)
-    best = _best(scores, limit)
-    chosen, full = passages[order[first[pool[best]]]], _by_term(idf * fits[best], grouped)
-    total = max(total, LEAST_RECORDS)
-    weights = _idf(documents, total, of, len(asked))
-    held = _by_term(weights * worths * (frequencies[best] > 0), grouped)
-    wanted = float(weights[: len(asked)].sum()) + absent * float(np.log1p(2 * total + 1))
-    found = (chosen, scores[best], full, np.minimum(held / max(wanted, 1e-6), 1.0))
-    return many(Found, zip(*(column.tolist() for column in found), strict=True))
+    of_records = records[first], passages[first], numbers[first]
+    return _Pairs(*of_records, np.cumsum(begins)[pairs] - 1, numbers[pairs], counts)
+
+
+class _Terms(NamedTuple):
+    """Which words are synonyms of which term.
+
+    `leaders` has the first word of the term of each: the term itself, if it occurs. `columns` are
+    the words in the order of their terms, and `starts` where each term begins among them.
+    """
+
+    leaders: Ids
+    columns: Ids
+    starts: Ids
+
+    @classmethod
+    def of(cls, words: Sequence[Near]) -> Self:
+        first: dict[int, int] = {}
+        leaders = np.array([first.setdefault(it.of, number) for number, it in enumerate(words)])
+        columns = np.argsort(leaders, kind="stable")
+        return cls(leaders, columns, np.flatnonzero(_changes(leaders[columns])))
+
+    def scores(self, fits: NDArray[np.floating]) -> NDArray[np.float32]:
+        """The score of each record (row): for each term the best of its words (columns), summed."""
+        if len(self.starts) < len(self.columns):
+            fits = np.maximum.reduceat(fits[:, self.columns], self.starts, axis=1)
+        scores: NDArray[np.float32] = fits.sum(axis=1).astype(np.float32)
+        return scores
 
 
 def _changes(values: Ids) -> NDArray[np.bool_]:
@@ -105,48 +138,56 @@ def _rarest_first(words: Sequence[Near]) -> list[Near]:
     return sorted((word for word in words if len(word.postings)), key=lambda it: len(it.postings))
 
 
-def _idf(documents: NDArray[np.float32], total: int, of: Ids, asked: int) -> NDArray[np.float32]:
+def _idf(
+    documents: NDArray[np.float32], total: int, leaders: Ids, asked: int
+) -> NDArray[np.float32]:
     """The inverse document frequency of each word; that of a synonym at most that of its term.
 
     The first `asked` words are the terms themselves.
     """
     most = max(total, documents.max())
     idf: NDArray[np.float32] = np.log1p((most - documents + 0.5) / (documents + 0.5))
-    return np.where(of < asked, np.minimum(idf, idf[of]), idf)
+    return np.where(leaders < asked, np.minimum(idf, idf[leaders]), idf)
 
 
-def _by_words(
-    record_of: Ids, scores: NDArray[np.float32], is_near: NDArray[np.bool_]
-) -> NDArray[np.float32]:
+def _by_words(pairs: _Pairs, weights: NDArray[np.float32], asked: int) -> NDArray[np.float32]:
     """About what each record scores: all of its terms, and the best of its synonyms."""
-    terms = np.bincount(record_of, np.where(is_near, 0, scores)).astype(np.float32)
+    scores = weights[pairs.words] * pairs.counts / (pairs.counts + K1)
+    is_near = pairs.words >= asked
+    terms = np.bincount(pairs.records, np.where(is_near, 0, scores)).astype(np.float32)
     near = np.zeros_like(terms)
-    np.maximum.at(near, record_of[is_near], scores[is_near])
+    np.maximum.at(near, pairs.records[is_near], scores[is_near])
     return terms + near
 
 
-def _by_term(fits: NDArray[np.floating], grouped: tuple[Ids, Ids]) -> NDArray[np.float32]:
-    """The score of each record (row): for each term the best of its words (columns), summed.
+def _candidates(pairs: _Pairs, asked: Sequence[Near]) -> Ids:
+    """The places of records that hold one of the rarer terms, or a synonym."""
+    postings = np.cumsum([len(term.postings) for term in asked])
+    rarer = max(int(np.searchsorted(postings, CANDIDATES, "right")), 1)
+    fits = pairs.rarest < rarer
+    fits[pairs.records[pairs.words >= len(asked)]] = True
+    return np.flatnonzero(fits)
 
-    `grouped` is the columns in the order of their terms, and where each term begins in it.
+
+def _norms(lengths: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How much longer than usual each record is.
+
+    The more the lengths differ, the more that counts: among short turns a longer one says more,
+    among turns and essays it is only longer.
     """
-    columns, starts = grouped
-    if len(starts) < len(columns):
-        fits = np.maximum.reduceat(fits[:, columns], starts, axis=1)
-    scores: NDArray[np.float32] = fits.sum(axis=1).astype(np.float32)
-    return scores
+    mean = float(lengths.mean())
+    share = min(max(1.2 * float(lengths.std()) / mean, 0.3), 1.0)
+    return 1 - share + share * lengths / mean
 
 
-def _table(
-    pool: Ids, records: int, record_of: Ids, term_of: Ids, counts: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """How often each term, in columns, stands in each record of a pool, in rows."""
-    rows = np.full(records, -1)
+def _table(pairs: _Pairs, pool: Ids) -> NDArray[np.float32]:
+    """How often each word, in columns, stands in each record of a pool, in rows."""
+    rows = np.full(len(pairs.ids), -1)
     rows[pool] = np.arange(len(pool))
-    row_of = rows[record_of]
+    row_of = rows[pairs.records]
     inside = np.flatnonzero(row_of >= 0)
-    table = np.zeros((len(pool), int(term_of.max()) + 1), np.float32)
-    table[row_of[inside], term_of[inside]] = counts[inside]
+    table = np.zeros((len(pool), int(pairs.words.max()) + 1), np.float32)
+    table[row_of[inside], pairs.words[inside]] = pairs.counts[inside]
     return table
 
 
