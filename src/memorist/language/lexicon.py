@@ -115,6 +115,7 @@ class Language:
     favourites: Mapping[str, str]
     deeds: Mapping[str, str]  # verbs of what people do for a living, and their predicates
     cues: Mapping[str, Pattern]
+    tasks: Mapping[str, Pattern]  # plans that go by several words, by the one that stands for these
     rules: tuple[Rule, ...]
     rule_set: PatternSet
     pronouns: Pronouns | None = None
@@ -202,6 +203,7 @@ def language(code: str) -> Language:
         favourites=_names(written["favourites"]),
         deeds=_names(written.get("deeds", {})),
         cues=cues,
+        tasks={name: pattern(lines) for name, lines in written["tasks"].items()},
         rules=rules,
         rule_set=PatternSet(rule.pattern for rule in rules),
         pronouns=_pronouns(written["pronouns"], parts, spaced) if "pronouns" in written else None,

@@ -39,7 +39,6 @@ _CYRILLIC = "\u0400"
 _ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorter in what follows
 SAME_MATTER = 0.5  # how like each other two clauses on the same matter are at least
 MOVED = "moved"  # what the words for what is done begin with, of who lives in a new place
-SEVERAL_WORDS = ("weddings", "operations")  # plans that go by several words
 SAME_TASK = 0.75  # the share of the words of a task that name it
 _MIN_WORDS = 2  # of a clause that is compared, and that two of them share
 _OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
@@ -204,8 +203,8 @@ def is_same_task(planned: str, done: str) -> bool:
 def _in_one_word(text: str) -> str:
     """The text, with one word for what is planned in several: "getting married", "the wedding"."""
     for one in languages_of(text):
-        for kind in SEVERAL_WORDS:
-            text = one.cues[kind].sub(f" {kind} ", plain(text))
+        for task, words in one.tasks.items():
+            text = words.sub(f" {task} ", plain(text))
     return text
 
 

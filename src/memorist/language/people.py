@@ -33,6 +33,11 @@ def names_user(predicate: str) -> bool:
     return naming_topics().get(topic_of("user", predicate)) == 0
 
 
+def is_lifelong(predicate: str) -> bool:
+    """Whether facts with this predicate have no beginning, whatever date is told beside them."""
+    return predicate in data("shared", "predicates")["lifelong"]
+
+
 @dataclass(frozen=True, slots=True)
 class People:
     """Groups of subjects that mean the same person, each led by the name to show."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from memorist.language.dates import DateSpan
 from memorist.language.lexicon import plain
 from memorist.language.likeness import MOVED, is_same_task
-from memorist.language.people import names_someone
+from memorist.language.people import is_lifelong, names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.marks import RELATED
 from memorist.lifecycle.statement import POSTS, STATEMENT_EDGES, RuleMatch, Statement, distance
@@ -22,9 +22,6 @@ ENDS_AT_PLACES = frozenset(
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes", "avoids": "likes"}
 _DATES = frozenset(("birthday", *PLANS))  # not since that date
-_KIN = "child,mother,father,brother,sister,grandmother,grandfather,aunt,uncle,cousin,niece,nephew"
-# Has no beginning, whatever date is told beside it.
-_ALWAYS = frozenset(("name", "age", *(f"has {one}" for one in _KIN.split(","))))
 _PLANNED = ("lives in", "works at", "works as", "studies at", "diet")  # what plans may change
 _NAMED = re.compile(r",? (?P<name>[^\W\d_a-zß-ÿа-яё][\w-]*)")
 
@@ -56,7 +53,7 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     )
     if subject == statement.speaker:
         near = first_day or near
-    dated = predicate not in _DATES and (rule.ends or predicate not in _ALWAYS)
+    dated = predicate not in _DATES and (rule.ends or not is_lifelong(predicate))
     is_plan = predicate in PLANS and not rule.ends
     planned = statement.end_of_plan(match) if is_plan else None
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
