@@ -21,7 +21,6 @@ from memorist.records.activity import Events
 from memorist.server.auth import Guard
 from memorist.server.chat import ChatRuntime, ChatSettings
 from memorist.server.http.app import Limits, build_app
-from memorist.server.http.routes import activity
 from memorist.server.http.routes.activity import EventPolls
 from tests.server.api import Api, an_api, get, post, walk
 from tests.server.test_chat import say
@@ -184,17 +183,7 @@ def test_events_are_read_at_once_where_only_json_is_accepted(api: Api) -> None:
     assert api.ada.get("/api/events", headers={"Last-Event-ID": "x"}).status_code == 422
 
 
-def test_a_stream_ends_when_its_time_is_over_and_when_the_server_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ends: list[asyncio.Event] = []  # what a signal to stop sets
-
-    def followed(*arguments: Any) -> Any:
-        ends.extend(it for it in arguments if isinstance(it, asyncio.Event))
-        return inner(*arguments)
-
-    inner = activity._followed
-    monkeypatch.setattr(activity, "_followed", followed)
+def test_a_stream_ends_when_its_time_is_over_and_when_the_server_stops(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db", embedder=None, extraction=None) as memory:
         app = build_app(memory, Guard.local("default", "ada"), Limits(requests_per_s=0))
         ended = threading.Event()
@@ -212,7 +201,10 @@ def test_a_stream_ends_when_its_time_is_over_and_when_the_server_stops(
             thread = threading.Thread(target=follow, args=[url])
             thread.start()
             assert begun.wait(30)
-            ends[-1].set()
+            inner: Any = app
+            while not hasattr(inner, "state"):  # from the outermost middleware to the routes
+                inner = inner._app
+            inner.state.stopping.set()  # as a signal does
             assert ended.wait(30)
             thread.join()
 

@@ -134,15 +134,19 @@ class CheckMiddleware:
         """Raise a MemoristError unless the app may answer the request."""
         raise NotImplementedError
 
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the app answer."""
+        await self._app(scope, receive, send)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the app answer what `check` accepts; what is no request passes."""
+        """Answer what `check` accepts; what is no request passes."""
         try:
             if scope["type"] in REQUESTS:
                 await self.check(scope)
         except MemoristError as error:
             await refuse(error, scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await self.answer(scope, receive, send)
 
 
 class TrustedHosts(CheckMiddleware):
@@ -288,16 +292,16 @@ class BodyLimit(CheckMiddleware):
         max_file_bytes: int = MAX_FILE_BYTES,
         timeout_s: float = BODY_TIMEOUT_S,
     ) -> None:
+        super().__init__(app)
         self._limits = max_bytes, max_file_bytes
-        counting = [RequestBodyLimitMiddleware(app, most) for most in self._limits]
+        self._timeout_s = timeout_s
 
-        async def read(scope: Scope, receive: Receive, send: Send) -> None:
-            is_file = takes_file(scope)
-            if scope["type"] == "http" and has_body(scope):
-                receive = _receive_within(receive, timeout_s, renewed=is_file)
-            await counting[is_file](scope, receive, send)
-
-        super().__init__(read)
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the app answer; its body is counted, and has to come in time."""
+        is_file = takes_file(scope)
+        if scope["type"] == "http" and has_body(scope):
+            receive = _receive_within(receive, self._timeout_s, renewed=is_file)
+        await RequestBodyLimitMiddleware(self._app, self._limits[is_file])(scope, receive, send)
 
     async def check(self, scope: Scope) -> None:
         if scope["type"] != "http" or not has_body(scope):
