@@ -280,25 +280,26 @@ def facts(
     for name, value in {**filters, "subject": subject, "text": text}.items():
         check_each(name, value)
     page = dated_page(limit, after, newest_first=newest_first)
-    named = {**scope.columns(), **page, **_moments(valid_at, known_at), **filters}
-    lists = [f"facts_by_{name}" for name, value in filters.items() if value is not None]
-    soon = known_at is None and valid_at is not None and to_micros(valid_at) > db.now - RECENT
-    state, named["subject"] = "current" if soon else "all", None
-    query, each = f"{[*lists, 'facts'][0]}_{state}", [dict[str, Any]()]
-    subjects, topics = list[str](), list[str]()
-    if subject is not None:
-        subjects = list(People.of(naming(db, scope)).same(subject))
-        query, each = f"facts_by_subject_{state}", [{"subject": name} for name in subjects]
-    if subjects and predicate is not None:
-        topics, named["predicate"] = [topic_of(name, predicate) for name in subjects], None
-        query, each = "facts_by_topic", [{"topic": topic} for topic in topics]
+    named = {**scope.columns(), **page, **_moments(valid_at, known_at), **filters, "subject": None}
+    subjects = [] if subject is None else list(People.of(naming(db, scope)).same(subject))
+    topics = [topic_of(name, predicate) for name in subjects] if predicate is not None else []
+    if topics:  # in which the predicate is, however it is written
+        named["predicate"] = None
     if (terms := _terms(text)) is not None:
         named |= dated_page(limit, None, newest_first=newest_first)
-        named |= {"any_subject": int(not subjects or bool(topics)), "any_topic": int(not topics)}
-        named |= {"subjects": subjects, "topics": topics}
+        named |= {"any_subject": int(not subjects or bool(topics)), "subjects": subjects}
+        named |= {"any_topic": int(not topics), "topics": topics}
         wanted = ViewWords(scope.owner, "fact", *terms, newest_first)
         found = _found(db, wanted, after, max_bytes, **named)
         return _records(db, scope, FACT, [row for _, *row in found])
+    is_now = known_at is None and valid_at is not None and to_micros(valid_at) > db.now - RECENT
+    state = "current" if is_now else "all"
+    lists = [f"facts_by_{name}" for name, value in filters.items() if value is not None]
+    query, each = f"{[*lists, 'facts'][0]}_{state}", [dict[str, str]()]
+    if topics:
+        query, each = "facts_by_topic", [{"topic": topic} for topic in topics]
+    elif subjects:
+        query, each = f"facts_by_subject_{state}", [{"subject": name} for name in subjects]
     query = f"newest_{query}" if newest_first else query
     max_bytes = max_bytes if len(each) == 1 else None  # or one name's would end before another's
     pages = [db.page(query, max_bytes, **{**named, **about}) for about in each]
@@ -506,38 +507,49 @@ def _end(
     change: Supersede | Expire | Retract,
     successor: MemoryItem | Fact | None = None,
 ) -> None:
-    """End a record: with a fact the memories that state it, with a memory the facts it states.
-
-    What is planned to end goes on until then.
-    """
-    heirs: dict[str, str | None] = {}
-    record = _record(db, scope, id_)
-    if isinstance(record, Fact):
-        heir = successor.memory if isinstance(successor, Fact) else None
-        heirs |= {item.id: heir for item in stating(db, scope, record)}
-    elif isinstance(change, Expire) or not change.alone:
-        for fact in _stated(db, scope, record):
-            others = [item.id for item in stating(db, scope, fact) if item.ended_at is None]
-            if others == [id_] or not isinstance(change, Expire):  # else another still states it
-                heirs |= dict.fromkeys([fact.id, *others])
+    """End a record, and what ends with it; what is planned to end goes on until then."""
     by = None if isinstance(change, Supersede) else change.by
+    heirs = _ending_with(db, scope, _record(db, scope, id_), change, successor)
     heirs[id_] = by if successor is None else successor.id
-    at, since = to_micros(change.at), FIRST if isinstance(change, Retract) else change.at
-    values: dict[str, Any] = {"owner": scope.owner, "at": at, "reason": change.reason}
+    end_item, end_fact, since = "end_item", "end_fact_validity", change.at
     planned = not isinstance(change, Retract) and change.planned
-    end_fact = "end_fact_belief" if isinstance(change, Retract) else "end_fact_validity"
-    for each, by in heirs.items():
-        values |= {"id": each, "superseded_by": by}
-        if db.run("plan_item_end" if planned else "end_item", **values):
+    if planned:
+        end_item = "plan_item_end"
+    elif isinstance(change, Retract):
+        end_fact, since = "end_fact_belief", FIRST
+    named = {"owner": scope.owner, "at": to_micros(change.at), "reason": change.reason}
+    for each, heir in heirs.items():
+        ending: dict[str, Any] = {**named, "id": each, "superseded_by": heir}
+        if db.run(end_item, **ending):
             untrue = change.reason == CORRECTED
         else:
-            untrue = bool(db.run(end_fact, **values, now=db.now))
+            untrue = bool(db.run(end_fact, **ending, now=db.now))
         if untrue:
             _mark(db, scope.owner, each, since=since)
-    # Search finds what holds.
-    for query in () if planned else ("delete_view_passages", "delete_entities"):
-        db.run(query, owner=scope.owner, ids=list(heirs))
+    if not planned:  # search finds what holds
+        for query in ("delete_view_passages", "delete_entities"):
+            db.run(query, owner=scope.owner, ids=list(heirs))
     note(db, "views", scope.owner, type(change).__name__.lower(), list(heirs))
+
+
+def _ending_with(
+    db: Db,
+    scope: Scope,
+    record: MemoryItem | Fact,
+    change: Supersede | Expire | Retract,
+    successor: MemoryItem | Fact | None,
+) -> dict[str, str | None]:
+    """What ends with a record, by its heir: the memories of a fact, or the facts of a memory."""
+    if isinstance(record, Fact):
+        heir = successor.memory if isinstance(successor, Fact) else None
+        return {item.id: heir for item in stating(db, scope, record)}
+    ending: dict[str, str | None] = {}
+    if isinstance(change, Expire) or not change.alone:
+        for fact in _stated(db, scope, record):
+            others = [item.id for item in stating(db, scope, fact) if item.ended_at is None]
+            if others == [record.id] or not isinstance(change, Expire):
+                ending |= dict.fromkeys([fact.id, *others])  # else another still states it
+    return ending
 
 
 def _mark(db: Db, owner: str, id_: str, *, since: datetime | None) -> None:
