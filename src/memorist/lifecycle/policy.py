@@ -10,7 +10,6 @@ from functools import partial
 from memorist.language.lexicon import category_of, tags_of
 from memorist.language.unsafe import find_secrets
 from memorist.lifecycle.neighbours import every
-from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy, should_promote
 from memorist.records.memories import Candidate, Expire, MemoryItem, Promote
 from memorist.records.message import Message
@@ -75,7 +74,7 @@ def promote(
         items = (it for it in store.records(scope, sorted(ids)) if isinstance(it, MemoryItem))
         return [Promote(id=it.id) for it in items if should_promote(it, now, policy)]
 
-    apply_changes(store, scope, due)
+    store.change(scope, due)
 
 
 def surplus(items: Sequence[MemoryItem], policy: Policy = DEFAULT_POLICY) -> list[MemoryItem]:
@@ -141,5 +140,5 @@ def maintain(
         ]
         return plan(items, now, extraction)
 
-    changes = due() if dry_run else apply_changes(store, scope, due)
+    changes = due() if dry_run else store.change(scope, due)
     return Maintained(changes=tuple(changes), dry_run=dry_run)

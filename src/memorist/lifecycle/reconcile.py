@@ -1,21 +1,18 @@
 """Reconciliation: what a new statement changes in the memories and facts there are.
 
 A claim is compared with facts of the same subject and predicate only, and a less trusted source
-never changes what a more trusted one said. `reconcile` decides, `apply_changes` writes.
+never changes what a more trusted one said.
 """
 
 from __future__ import annotations
 
 import hashlib
-import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.language.likeness import alike, contains, is_inflected, is_same_task, is_same_thing
 from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
@@ -24,7 +21,7 @@ from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, partl
 from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
-from memorist.records.log import Job, trust_of
+from memorist.records.log import trust_of
 from memorist.records.memories import (
     ANY,
     CORRECTED,
@@ -48,16 +45,12 @@ from memorist.records.scope import Scope
 from memorist.records.values import new_id
 from memorist.store.base import Store
 
-ATTEMPTS = 20  # while other processes change the same user's memories
-BACKOFF_SECONDS = 0.01  # longer with each attempt
 NEWER = "something newer was said"
 OFF = "the plan has changed"
 _WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
-
-T = TypeVar("T", bound=Change)
 
 
 def reconcile(
@@ -574,27 +567,4 @@ def keep(
         neighbours = neighbours_of(store, home, candidate)
         return reconcile(candidate, neighbours, scope=scope, now=clock(), policy=policy)
 
-    return apply_changes(store, home, decide, by_hand=True)
-
-
-def apply_changes(
-    store: Store,
-    home: Scope,
-    decide: Callable[[], list[T]],
-    done: Sequence[Job] = (),
-    *,
-    by_hand: bool = False,
-) -> list[T]:
-    """Apply the changes decided upon; decide again where another process was quicker."""
-    for attempt in range(ATTEMPTS):
-        time.sleep(random.uniform(0, BACKOFF_SECONDS * attempt))
-        version = store.version(home)
-        try:
-            changes = decide()
-            store.apply(home, changes, done=done, base_version=version, by_hand=by_hand)
-        except LeaseLostError:
-            raise
-        except (ConflictError, NotFoundError):
-            continue
-        return changes
-    raise ConflictError("this user's memories keep changing; try again later")
+    return store.change(home, decide, by_hand=True)

@@ -23,7 +23,6 @@ from memorist.errors import (
 from memorist.forks import EXIT_SECONDS
 from memorist.lifecycle.derive import Deriver, OverTimeError
 from memorist.lifecycle.policy import maintain, promote
-from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import Extraction
 from memorist.records.log import Job
 from memorist.records.scope import Scope
@@ -180,8 +179,8 @@ class Worker(JobRunner):
         candidates = self._deriver.candidates(batch)
         if candidates:  # without any, the model may not have been asked
             self._next_pause = FIRST_PAUSE
-        changes = apply_changes(
-            self._store, batch.home, lambda: self._deriver.changes(batch, candidates), jobs
+        changes = self._store.change(
+            batch.home, lambda: self._deriver.changes(batch, candidates), done=jobs
         )
         _count(jobs, "done")
         every = self._extraction.maintain_every

@@ -11,6 +11,7 @@ the answer says where.
 
 from __future__ import annotations
 
+import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -20,12 +21,13 @@ from datetime import datetime
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from memorist.errors import naming_item
+from memorist.errors import ConflictError, LeaseLostError, NotFoundError, naming_item
 from memorist.records.activity import Events
 from memorist.records.archive import ArchiveRecord
 from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.log import Appended, Batch, Job, Remembered, Session, Source
+from memorist.records.memories import Change
 from memorist.records.message import Message
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import Count, Place, now, to_micros
@@ -53,8 +55,11 @@ from memorist.store.indexing import (
 from memorist.store.rows import END, check_count
 
 NO_SESSION = "there is no such session: "
+ATTEMPTS = 20  # while other processes change the same user's memories
+BACKOFF_SECONDS = 0.01  # longer with each attempt
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C", bound=Change)
 S = TypeVar("S", bound=Scope | Job | Article)
 """What says whose rows a method is about."""
 
@@ -370,6 +375,28 @@ class Store:
     def revise(self, scope: Scope, message: Message) -> None:
         """Replace the message with this id; what it said before stays among its revisions."""
         self._revise(scope, self._preparation.message(scope.owner, message))
+
+    def change(
+        self,
+        scope: Scope,
+        decide: Callable[[], list[C]],
+        *,
+        done: Sequence[Job] = (),
+        by_hand: bool = False,
+    ) -> list[C]:
+        """Apply the changes decided upon; decide again where another process was quicker."""
+        for attempt in range(ATTEMPTS):
+            time.sleep(random.uniform(0, BACKOFF_SECONDS * attempt))
+            version = self.version(scope)
+            try:
+                changes = decide()
+                self.apply(scope, changes, done=done, base_version=version, by_hand=by_hand)
+            except LeaseLostError:
+                raise
+            except (ConflictError, NotFoundError):
+                continue
+            return changes
+        raise ConflictError("this user's memories keep changing; try again later")
 
     def reindex(self, job: Job) -> None:
         """Cut and index the messages of a job anew; their vectors are made again, too."""
