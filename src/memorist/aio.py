@@ -8,13 +8,15 @@ from datetime import datetime
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from memorist import documents, namespaces
 from memorist.chat import Chat, Stream
 from memorist.context.quote import Quote
 from memorist.context.tokens import TokenCounter
+from memorist.derived import Facts, Memories
+from memorist.documents import Articles, Entries, NoteVersions
 from memorist.library import Library
 from memorist.lifecycle.settings import Extraction
 from memorist.memory import Memory
+from memorist.namespaces import ApiKeys, Jobs, Messages
 from memorist.notebook import MAX_CHARS, Notebook
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
@@ -59,92 +61,92 @@ class threaded(Generic[P, T]):
         return self._call if it is None else MethodType(self._call, it)
 
 
-class AsyncMessages(Wrapper[namespaces.Messages]):
+class AsyncMessages(Wrapper[Messages]):
     """`Messages` for asyncio."""
 
-    get = threaded(namespaces.Messages.get)
-    text_from = threaded(namespaces.Messages.text_from)
-    list = threaded(namespaces.Messages.list)
-    following = threaded(namespaces.Messages.following)
-    revise = threaded(namespaces.Messages.revise)
-    revisions = threaded(namespaces.Messages.revisions)
-    append_text = threaded(namespaces.Messages.append_text)
-    add = threaded(namespaces.Messages.add)
+    get = threaded(Messages.get)
+    text_from = threaded(Messages.text_from)
+    list = threaded(Messages.list)
+    following = threaded(Messages.following)
+    revise = threaded(Messages.revise)
+    revisions = threaded(Messages.revisions)
+    append_text = threaded(Messages.append_text)
+    add = threaded(Messages.add)
 
 
-class AsyncFacts(Wrapper[namespaces.Facts]):
+class AsyncFacts(Wrapper[Facts]):
     """`Facts` for asyncio."""
 
-    add = threaded(namespaces.Facts.add)
-    change = threaded(namespaces.Facts.change)
-    get = threaded(namespaces.Facts.get)
-    list = threaded(namespaces.Facts.list)
-    as_of = threaded(namespaces.Facts.as_of)
-    history = threaded(namespaces.Facts.history)
-    chain = threaded(namespaces.Facts.chain)
-    entities = threaded(namespaces.Facts.entities)
-    neighbourhood = threaded(namespaces.Facts.neighbourhood)
+    add = threaded(Facts.add)
+    change = threaded(Facts.change)
+    get = threaded(Facts.get)
+    list = threaded(Facts.list)
+    as_of = threaded(Facts.as_of)
+    history = threaded(Facts.history)
+    chain = threaded(Facts.chain)
+    entities = threaded(Facts.entities)
+    neighbourhood = threaded(Facts.neighbourhood)
 
 
-class AsyncMemories(Wrapper[namespaces.Memories]):
+class AsyncMemories(Wrapper[Memories]):
     """`Memories` for asyncio."""
 
-    add = threaded(namespaces.Memories.add)
-    list = threaded(namespaces.Memories.list)
-    get = threaded(namespaces.Memories.get)
-    change = threaded(namespaces.Memories.change)
-    chain = threaded(namespaces.Memories.chain)
-    retract = threaded(namespaces.Memories.retract)
-    undo = threaded(namespaces.Memories.undo)
-    maintain = threaded(namespaces.Memories.maintain)
-    audit = threaded(namespaces.Memories.audit)
+    add = threaded(Memories.add)
+    list = threaded(Memories.list)
+    get = threaded(Memories.get)
+    change = threaded(Memories.change)
+    chain = threaded(Memories.chain)
+    retract = threaded(Memories.retract)
+    undo = threaded(Memories.undo)
+    maintain = threaded(Memories.maintain)
+    audit = threaded(Memories.audit)
 
 
-class AsyncJobs(Wrapper[namespaces.Jobs]):
+class AsyncJobs(Wrapper[Jobs]):
     """`Jobs` for asyncio."""
 
-    waiting = threaded(namespaces.Jobs.waiting)
-    list = threaded(namespaces.Jobs.list)
-    dead = threaded(namespaces.Jobs.dead)
-    retry = threaded(namespaces.Jobs.retry)
-    rebuild = threaded(namespaces.Jobs.rebuild)
-    catch_up = threaded(namespaces.Jobs.catch_up)
-    spent = threaded(namespaces.Jobs.spent)
+    waiting = threaded(Jobs.waiting)
+    list = threaded(Jobs.list)
+    dead = threaded(Jobs.dead)
+    retry = threaded(Jobs.retry)
+    rebuild = threaded(Jobs.rebuild)
+    catch_up = threaded(Jobs.catch_up)
+    spent = threaded(Jobs.spent)
 
 
-class AsyncEntries(Wrapper[documents.Entries]):
+class AsyncEntries(Wrapper[Entries]):
     """`Entries` for asyncio."""
 
-    batch = threaded(documents.Entries.batch)
-    sweep = threaded(documents.Entries.sweep)
+    batch = threaded(Entries.batch)
+    sweep = threaded(Entries.sweep)
 
 
-class AsyncArticles(Wrapper[documents.Articles]):
+class AsyncArticles(Wrapper[Articles]):
     """`Articles` for asyncio."""
 
-    put = threaded(documents.Articles.put)
-    get = threaded(documents.Articles.get)
-    list = threaded(documents.Articles.list)
-    remove = threaded(documents.Articles.remove)
-    fit = threaded(documents.Articles.fit)
+    put = threaded(Articles.put)
+    get = threaded(Articles.get)
+    list = threaded(Articles.list)
+    remove = threaded(Articles.remove)
+    fit = threaded(Articles.fit)
 
 
-class AsyncNoteVersions(Wrapper[documents.NoteVersions]):
+class AsyncNoteVersions(Wrapper[NoteVersions]):
     """`NoteVersions` for asyncio."""
 
-    get = threaded(documents.NoteVersions.get)
-    list = threaded(documents.NoteVersions.list)
-    write = threaded(documents.NoteVersions.write)
+    get = threaded(NoteVersions.get)
+    list = threaded(NoteVersions.list)
+    write = threaded(NoteVersions.write)
 
 
-class AsyncApiKeys(Wrapper[namespaces.ApiKeys]):
+class AsyncApiKeys(Wrapper[ApiKeys]):
     """`ApiKeys` for asyncio."""
 
-    put = threaded(namespaces.ApiKeys.put)
-    get = threaded(namespaces.ApiKeys.get)
-    exist = threaded(namespaces.ApiKeys.exist)
-    list = threaded(namespaces.ApiKeys.list)
-    revoke = threaded(namespaces.ApiKeys.revoke)
+    put = threaded(ApiKeys.put)
+    get = threaded(ApiKeys.get)
+    exist = threaded(ApiKeys.exist)
+    list = threaded(ApiKeys.list)
+    revoke = threaded(ApiKeys.revoke)
 
 
 class AsyncNotebook(Wrapper[Notebook]):

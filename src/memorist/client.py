@@ -14,11 +14,12 @@ from memorist import client_json as codec
 from memorist.config import Settings
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
+from memorist.derived import Facts, Memories
 from memorist.documents import Articles, Entries
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
 from memorist.memory import Memory
-from memorist.namespaces import Facts, Jobs, Memories
+from memorist.namespaces import Jobs
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import (
     MAX_SERVER_BYTES,

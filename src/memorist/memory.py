@@ -10,13 +10,15 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
-from memorist import documents, namespaces
 from memorist.arguments import NamesArguments
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.window import Context, Window
-from memorist.errors import ConfigError, InvalidError, naming_item
+from memorist.derived import Facts, Memories
+from memorist.documents import Articles, Entries, NoteVersions
+from memorist.errors import InvalidError, naming_item
 from memorist.lifecycle.settings import Extraction
+from memorist.namespaces import ApiKeys, Jobs, Messages
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
@@ -100,14 +102,14 @@ class Memory(NamesArguments):
         self._runtime = runtime
         self.clock = runtime.clock
         self.tenant_name = tenant
-        self.messages = namespaces.Messages(runtime, tenant)
-        self.facts = namespaces.Facts(runtime, tenant)
-        self.memories = namespaces.Memories(runtime, tenant)
-        self.jobs = namespaces.Jobs(runtime, tenant)
-        self.entries = documents.Entries(runtime, tenant)
-        self.articles = documents.Articles(runtime, tenant)
-        self.note_versions = documents.NoteVersions(runtime, tenant)
-        self.keys = namespaces.ApiKeys(runtime, tenant)
+        self.messages = Messages(runtime, tenant)
+        self.facts = Facts(runtime, tenant)
+        self.memories = Memories(runtime, tenant)
+        self.jobs = Jobs(runtime, tenant)
+        self.entries = Entries(runtime, tenant)
+        self.articles = Articles(runtime, tenant)
+        self.note_versions = NoteVersions(runtime, tenant)
+        self.keys = ApiKeys(runtime, tenant)
 
     @property
     def store(self) -> Store:
@@ -573,10 +575,6 @@ class Memory(NamesArguments):
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the SQLite file while it is in use; PostgreSQL has tools of its own."""
-        from memorist.store.sqlite.store import SqliteStore
-
-        if not isinstance(self.store, SqliteStore):
-            raise ConfigError("backup copies a SQLite file; use pg_dump for PostgreSQL")
         self.store.backup(path)
 
     def warm_up(self) -> None:

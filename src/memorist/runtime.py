@@ -29,8 +29,7 @@ from memorist.records.values import check_type, now
 from memorist.store.base import Store
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.jobs import LATER, STAGES, embedding_kinds, extraction_kinds
-from memorist.store.runner import ForegroundGate, JobRunner
-from memorist.store.scrubbing import Scrubber
+from memorist.store.runner import ForegroundGate, JobRunner, Scrubber
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light

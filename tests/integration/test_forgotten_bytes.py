@@ -19,8 +19,7 @@ from memorist.agents.langgraph import MemoristStore
 from memorist.errors import NotFoundError, StoreError
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
-from memorist.store import scrubbing
-from memorist.store.scrubbing import GATHER_SECONDS, Scrubber
+from memorist.store.runner import Scrubber
 from memorist.store.sqlite.store import SqliteEngine
 from tests.support.http_server import serving
 from tests.support.waiting import until
@@ -177,13 +176,13 @@ def test_many_forgets_are_scrubbed_together_in_the_background(
         for message in messages:
             store.forget(scope, message_id=message.message_id, scrub=True)
             assert not scrubber.step()
-            clock[0] += timedelta(seconds=GATHER_SECONDS / len(messages))
+            clock[0] += timedelta(seconds=Scrubber.gather_seconds / len(messages))
         assert scrubber.step()
         assert sum(hold(tmp_path).values()) == 0
         assert store.unscrubbed_s() is None
         store.append(scope, [Message("user", "zqcanary", message_id="m")])
         store.forget(scope, message_id="m", scrub=True)
-        clock[0] += timedelta(seconds=2 * GATHER_SECONDS)
+        clock[0] += timedelta(seconds=2 * Scrubber.gather_seconds)
         assert not scrubber.step()  # it rests
         scrubber.pause(0)
         assert scrubber.step()
@@ -199,7 +198,7 @@ def test_what_a_process_left_is_scrubbed_by_the_next_one(
         memory.remember("zqcanary", user="gone", session="s")
         memory.forget(user="gone", everything=True)
         assert sum(hold(tmp_path).values()) > 0
-    monkeypatch.setattr(scrubbing, "GATHER_SECONDS", 0.0)
+    monkeypatch.setattr(Scrubber, "gather_seconds", 0.0)
     with Memory(path, embedder=None, extraction=None) as memory:
         until(lambda: memory.store.unscrubbed_s() is None)
         assert sum(hold(tmp_path).values()) == 0
@@ -215,7 +214,7 @@ def test_what_another_process_left_is_scrubbed_by_one_that_is_open(
     path = tmp_path / "memory.db"
     with Memory(path, embedder=None, extraction=None) as memory:
         memory.remember("zqcanary", user="gone", session="s")
-        monkeypatch.setattr(scrubbing, "GATHER_SECONDS", 0.0)
+        monkeypatch.setattr(Scrubber, "gather_seconds", 0.0)
         with SqliteStore(path) as other:
             other.forget(Scope(user="gone"), scrub=True)
         memory._runtime.scrubber.longest_pause = 0.1
@@ -249,8 +248,8 @@ def test_a_scrub_that_takes_long_is_followed_by_an_hour_without_one(
         pauses: list[float] = []
         scrubber = Scrubber(store)
         monkeypatch.setattr(scrubber, "pause", pauses.append)
-        monkeypatch.setattr(store, "unscrubbed_s", lambda: GATHER_SECONDS)
-        monkeypatch.setattr(scrubbing, "LONG_SECONDS", 0.0)
+        monkeypatch.setattr(store, "unscrubbed_s", lambda: Scrubber.gather_seconds)
+        monkeypatch.setattr(Scrubber, "long_seconds", 0.0)
         assert scrubber.step()
         assert pauses == [3_600.0]
 

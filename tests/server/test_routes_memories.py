@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memorist import Memory
-from memorist.namespaces import Facts, Memories
+from memorist.derived import Facts, Memories
 from tests.server.api import Api, an_api, get, post, walk
 
 

@@ -33,8 +33,9 @@ from memorist.aio import (
     AsyncMessages,
     AsyncNoteVersions,
 )
+from memorist.derived import Facts, Memories
 from memorist.documents import Articles, Entries, NoteVersions
-from memorist.namespaces import ApiKeys, Facts, Jobs, Memories, Messages
+from memorist.namespaces import ApiKeys, Jobs, Messages
 
 Act = Callable[[AsyncMemory], Awaitable[None]]
 

@@ -11,7 +11,7 @@ import pytest
 
 from memorist import Add, MemoryItem, Scope, SqliteStore
 from memorist.records.query import Term
-from memorist.store.scrubbing import Scrubber
+from memorist.store.runner import Scrubber
 from memorist.store.sqlite.db import QUERIES
 from memorist.store.sqlite.store import MIGRATIONS, MOST_PARTS, SqliteEngine
 

@@ -11,6 +11,7 @@ the answer says where.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections import defaultdict
@@ -21,7 +22,7 @@ from datetime import datetime
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from memorist.errors import ConflictError, LeaseLostError, NotFoundError, naming_item
+from memorist.errors import ConfigError, ConflictError, LeaseLostError, NotFoundError, naming_item
 from memorist.records.activity import Events
 from memorist.records.archive import ArchiveRecord
 from memorist.records.documents import Article, Chunk, PutResult
@@ -505,6 +506,10 @@ class Store:
         """For how many seconds something forgotten waits for a scrub; None if nothing does."""
         since = self._engine.unscrubbed_since()
         return None if since is None else (to_micros(self._clock()) - since) / 1_000_000
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy all that is committed into a new file, while this one is in use."""
+        raise ConfigError("backup copies a SQLite file; use pg_dump for PostgreSQL")
 
     def size(self) -> int:
         """The bytes that the database takes."""

@@ -1,4 +1,4 @@
-"""Background work: the loop of those who work on the queue, and what lets requests go first."""
+"""Background work: a loop for jobs, a gate by which requests go first, and the Scrubber."""
 
 from __future__ import annotations
 
@@ -267,3 +267,43 @@ class ForegroundGate(ProcessPart):
     def is_quiet(self) -> bool:
         """Whether no request is being answered, and none was lately."""
         return not self._requests and time.monotonic() - self._left_at > QUIET_SECONDS
+
+
+class Scrubber(JobRunner):
+    """Scrubs the files in the background, once for all that was forgotten meanwhile.
+
+    It also merges what appends leave of the text index, in which a search is slower.
+    """
+
+    name = "scrubbing"
+    longest_pause = 5.0
+    gather_seconds = 10.0  # what is forgotten together is scrubbed together
+    retry_seconds = 60.0
+    rest = 10.0  # a scrub that took t seconds is followed by at least 10 t without one
+    long_seconds, long_rest = 10.0, 3_600.0  # writers give up during a longer one: rest long
+
+    def __init__(self, store: Store, gate: ForegroundGate | None = None) -> None:
+        super().__init__(store, (), gate)
+        self.stopped = not store.scrubs
+
+    def await_exit(self, seconds: float) -> None:
+        super().await_exit(seconds)
+        if self.is_running():  # Python would stop it inside SQLite
+            self._store.close()  # which interrupts a scrub
+
+    def step(self) -> bool:
+        """Scrub if something waits for it, though not before others could be added; or merge."""
+        waited_s = self._store.unscrubbed_s()
+        if waited_s is None or 0 <= waited_s < self.gather_seconds or self.paused:
+            self.gate.wait()
+            return self._store.merge()
+        began, is_clean = time.monotonic(), False
+        try:
+            is_clean = not self._store.scrub()
+        finally:
+            took_s = time.monotonic() - began
+            least = self.gather_seconds if is_clean else self.retry_seconds
+            if took_s > self.long_seconds:
+                least = self.long_rest
+            self.pause(max(self.rest * took_s, least))
+        return True

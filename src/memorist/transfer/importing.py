@@ -12,9 +12,9 @@ from typing import IO, Any
 
 from memorist import archive
 from memorist.context.documents.markdown import chunks
+from memorist.derived import Facts, Memories
 from memorist.errors import ConflictError, InvalidError, NotFoundError, RecordError
 from memorist.memory import Memory
-from memorist.namespaces import Facts, Memories
 from memorist.records.documents import Article
 from memorist.records.entry import Entry, Get, Put, same
 from memorist.records.log import Batch

@@ -484,5 +484,4 @@ class SqliteStore(Store, NamesArguments):
         super().__init__(self._file, clock, max_message_bytes)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy all that is committed into a new file, while this one is in use."""
         self._file.backup(os.fspath(path))
