@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` st
 T = TypeVar("T")
 
 
-class _Derived(MemoryPart):
+class DerivedPart(MemoryPart):
     """What facts and memories have in common."""
 
     def _said_at(self, moment: datetime | None) -> datetime:
@@ -81,7 +81,7 @@ class _Derived(MemoryPart):
         return ""
 
 
-class Facts(_Derived):
+class Facts(DerivedPart):
     """Who does what, with the time it was true and the time it was learnt: `memory.facts`."""
 
     def add(
@@ -289,7 +289,7 @@ class Facts(_Derived):
         return Neighbourhood(name=name, facts=shown, more=len(facts) > limit)
 
 
-class Memories(_Derived):
+class Memories(DerivedPart):
     """What was made of messages, or kept outright: `memory.memories`."""
 
     def add(

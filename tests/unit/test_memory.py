@@ -29,7 +29,7 @@ from memorist import (
     connect,
 )
 from memorist.agents.toolbox import Toolbox
-from memorist.namespaces import MemoryPart
+from memorist.derived import DerivedPart
 
 DSN = "host=localhost dbname=memory password=secret"
 
@@ -587,7 +587,7 @@ def test_a_page_after_what_is_no_place_is_a_wrong_argument(memory: Memory, after
 def test_what_is_too_long_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "ü" * 32_769
     with Memory(":memory:", embedder=None, extraction=None) as memory:
-        monkeypatch.setattr(MemoryPart, "_keep", None)
+        monkeypatch.setattr(DerivedPart, "_keep", None)
         monkeypatch.setattr(memory.store, "records", None)
         with pytest.raises(RecordError, match="object is longer than 65,536 bytes"):
             memory.facts.add("Ada", "likes", long, user="ada")

@@ -20,6 +20,7 @@ from memorist.records.log import Source, least_trusted
 from memorist.records.memories import Kind
 from memorist.records.message import ROLES, Message, readable
 from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, new_id
+from memorist.records.wire import OTHER_ROLES
 
 DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can
 MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000
@@ -29,7 +30,6 @@ MOST_TRIES = 3  # to find as many articles as fit
 WRITER: Source = "assistant"  # the source of what a model stores
 READING = ("recall", "retrieve_context")
 T = TypeVar("T")
-_ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 
 Question = Annotated[str, "What you want to know: a question or keywords."]
 Limit = Annotated[int, "How many results at most."]
@@ -458,7 +458,7 @@ def check_count(count: int, most: int, name: str) -> None:
 
 
 def _role(role: str) -> str:
-    known = _ROLES.get(role, role) if isinstance(role, str) else role
+    known = OTHER_ROLES.get(role, role) if isinstance(role, str) else role
     if known not in ROLES:
         raise MessageError(f"role must be one of {', '.join(ROLES)}")
     return known

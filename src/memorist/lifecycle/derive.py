@@ -212,7 +212,7 @@ class Deriver:
                 max_tokens=extraction.max_tokens,
                 timeout_s=extraction.timeout_s,
             )
-            answered(reply.input_tokens + reply.output_tokens)
+            answered(reply.tokens)
         return candidates
 
     def _has_room(self, batch: SessionBatch, seq: int, changes: Sequence[Change]) -> bool:

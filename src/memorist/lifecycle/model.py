@@ -93,7 +93,7 @@ class BudgetedModel:
                 raise
             except Exception as error:
                 raise ProviderError(f"the model raised {type(error).__name__}") from error
-            answered(reply.input_tokens + reply.output_tokens)
+            answered(reply.tokens)
         return reply
 
     @contextlib.contextmanager
@@ -135,8 +135,8 @@ def ask(
     try:
         candidates, _ = read_answer(reply.text, messages, known)
     except UnusableError as error:
-        tokens = reply.input_tokens + reply.output_tokens
-        raise BadAnswerError(f"{model.name} answered badly: {error}", tokens=tokens) from None
+        text = f"{model.name} answered badly: {error}"
+        raise BadAnswerError(text, tokens=reply.tokens) from None
     return candidates, reply
 
 

@@ -27,6 +27,11 @@ class Reply:
     output_tokens: int
     estimated: bool = False
 
+    @property
+    def tokens(self) -> int:
+        """What the question and the answer cost together."""
+        return self.input_tokens + self.output_tokens
+
 
 class ChatModel(Protocol):
     """Answers messages of the form {"role": …, "content": …}.

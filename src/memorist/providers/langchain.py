@@ -86,8 +86,7 @@ class LangChainChat:
 
         reply = self._timeout.run(work, timeout_s)
         if not reply.text.strip():
-            tokens = reply.input_tokens + reply.output_tokens
-            raise BadAnswerError(f"{self.name} answered with nothing", tokens=tokens)
+            raise BadAnswerError(f"{self.name} answered with nothing", tokens=reply.tokens)
         return reply
 
     def _failure(self, error: Exception) -> ProviderError:

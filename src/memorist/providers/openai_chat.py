@@ -85,8 +85,7 @@ class OpenAIChat:
         if choice.get("finish_reason") == "length":
             problem = "was cut off: give it more max_tokens"
         if problem:
-            tokens = reply.input_tokens + reply.output_tokens
-            raise BadAnswerError(f"{self._endpoint} {problem}", tokens=tokens)
+            raise BadAnswerError(f"{self._endpoint} {problem}", tokens=reply.tokens)
         return reply
 
 

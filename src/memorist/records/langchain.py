@@ -17,14 +17,13 @@ from memorist.errors import MessageError
 from memorist.records.json_values import check_json, dump_json, storable
 from memorist.records.message import Message, ToolCallMsg, extras, from_extras
 from memorist.records.values import UNSTORABLE
-from memorist.records.wire import response_fields
+from memorist.records.wire import OTHER_ROLES, response_fields
 
 Stored = dict[str, Any]
 """What LangChain's `message_to_dict` gives."""
 
 _TYPES = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
-_ROLES = {name: role for role, kind in _TYPES.items() for name in (role, kind)}
-_ROLES |= {"model": "assistant", "developer": "system", "function": "tool"}
+_ROLES = OTHER_ROLES | {role: role for role in _TYPES}
 _OURS = "memorist"
 _THEIRS = "langchain"
 _GAP = "\ufffc"

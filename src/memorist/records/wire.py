@@ -22,9 +22,9 @@ from memorist.records.values import check_text
 
 Fields = dict[str, Any]
 
-_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
-_ROLES |= {"developer": "system", "function": "tool"}
-_LANGCHAIN = {"user", "assistant", "system", "tool", "chat", *_ROLES} - {"model"}
+OTHER_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
+OTHER_ROLES |= {"developer": "system", "function": "tool"}
+_LANGCHAIN = {"user", "assistant", "system", "tool", "chat", *OTHER_ROLES} - {"model"}
 _LANGCHAIN_READ = ("content", "id", "name", "tool_call_id", "status", "artifact")
 _LANGCHAIN_CALLS = ("tool_calls", "invalid_tool_calls", "tool_call_chunks")
 _TEXT = {"text": "text", "output_text": "text", "input_text": "text", "refusal": "refusal"}
@@ -167,7 +167,7 @@ def _message(data: Fields, *more_calls: list[Fields]) -> Fields:
         content, kept = _sorted([block for block in blocks if not _is_call(block)])
     kept["call_details"] = {call["call_id"]: more for call in calls if (more := call.pop("more"))}
     fields = {
-        "role": _ROLES.get(str(role), role),
+        "role": OTHER_ROLES.get(str(role), role),
         "content": content or data.get("refusal") or content,
         "message_id": data.get("id"),
         "name": data.get("name"),

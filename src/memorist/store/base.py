@@ -30,8 +30,8 @@ from memorist.records.entry import Answer, Ask, Put
 from memorist.records.log import Appended, Batch, Job, Remembered, Session, Source
 from memorist.records.memories import Change
 from memorist.records.message import Message
-from memorist.records.scope import ApiKey, Scope
-from memorist.records.values import Count, Place, now, to_micros
+from memorist.records.scope import Scope
+from memorist.records.values import Count, now, to_micros
 from memorist.store import (
     activity,
     appending,
@@ -238,8 +238,8 @@ class Store:
     prepare = writes(search.prepare)
 
     # The queue
-    _claim = all_owners(jobs.claim)
-    _any_due = all_owners(jobs.any_due, reads=True)
+    claim = all_owners(jobs.claim)
+    any_due = all_owners(jobs.any_due, reads=True)
     renew = writes(jobs.renew)
     release = writes(jobs.release)
     fail = writes(jobs.fail)
@@ -257,6 +257,9 @@ class Store:
     # API keys
     put_key = all_owners(keys.put_key)
     revoke_key = all_owners(keys.revoke_key)
+    key = all_owners(keys.read_key, reads=True)
+    has_keys = all_owners(keys.has_keys, reads=True)
+    keys = all_owners(keys.list_keys, reads=True)
 
     # Entries
     _answer = reads(entries.answer, snapshot=True)
@@ -271,21 +274,6 @@ class Store:
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
     rebuild = writes(forgetting.rebuild, exclusive=True)
-
-    def claim(
-        self,
-        *,
-        kinds: Sequence[str] = (),
-        limit: int = 1,
-        lease_seconds: float = 60,
-        suspects_first: bool = False,
-    ) -> list[Job]:
-        """See `jobs.claim`; nothing is written while nothing is due."""
-        if not self._any_due(kinds):
-            return []
-        return self._claim(
-            kinds=kinds, limit=limit, lease_seconds=lease_seconds, suspects_first=suspects_first
-        )
 
     def open_session(
         self, scope: Scope, *, claimed: str | None = None, new: bool = False, adopt: bool = False
@@ -474,19 +462,6 @@ class Store:
                 return found
             time.sleep(0.05)
         return read(settled=False) or Events(items=(), place=after or "0.0")
-
-    def key(self, key_id: str) -> ApiKey | None:
-        """An API key of any tenant."""
-        return self._engine.read("", self._dated(keys.read_key, key_id))
-
-    def has_keys(self) -> bool:
-        """Whether there is an API key of any tenant, even a revoked one."""
-        return self._engine.read("", self._dated(keys.has_keys))
-
-    def keys(self, tenant: str | None, *, limit: Count = None, after: Place = None) -> list[ApiKey]:
-        """The API keys of a tenant or all, oldest first."""
-        work = self._dated(keys.list_keys, tenant, limit=limit, after=after)
-        return self._engine.read("", work)
 
     def reading(
         self, scope: Scope, left: Callable[[], float | None]

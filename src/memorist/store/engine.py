@@ -87,11 +87,13 @@ class Db(Protocol):
 
     def foresee(self, query: str, **values: Any) -> None:
         """Run a query that will be asked for in this transaction, if that saves a round trip."""
+        return
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int: ...
 
     def act_for(self, owner: str) -> None:
-        """Work for another owner from here on, in a write for several."""
+        """Work for another owner from here on, in a write for several, where rows are hidden."""
+        return
 
     def next_seqs(self, count: int) -> Sequence[int]:
         """Rising numbers of messages in the log, none of which was used before."""
@@ -122,6 +124,7 @@ class Db(Protocol):
 
     def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
         """The same as `foresee`, of `rare_postings`."""
+        return
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
         """The passages of the newest memories with each stem that any has, at most so many."""

@@ -90,9 +90,9 @@ def claim(
     return [_job(row) for row in db.rows("jobs_by_id", ids=[id_ for (id_,) in taken])]
 
 
-def any_due(db: Db, kinds: Sequence[str] = ()) -> bool:
+def any_due(db: Db, kinds: Sequence[str]) -> bool:
     """Whether there may be a job to claim."""
-    return db.row("any_due", **_due(db, list(kinds or KINDS))) is not None
+    return db.row("any_due", **_due(db, list(kinds))) is not None
 
 
 def new_wait(db: Db, kinds: Sequence[str]) -> bool:

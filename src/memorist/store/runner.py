@@ -151,12 +151,14 @@ class JobRunner(ProcessPart):
         self.before_step()
         if self.paused:
             return False
-        jobs = self._store.claim(
-            kinds=self.kinds,
-            limit=self.batch_size,
-            lease_seconds=self.lease_seconds,
-            suspects_first=self._suspects_first,
-        )
+        jobs: list[Job] = []
+        if self._store.any_due(self.kinds):  # to look writes nothing
+            jobs = self._store.claim(
+                kinds=self.kinds,
+                limit=self.batch_size,
+                lease_seconds=self.lease_seconds,
+                suspects_first=self._suspects_first,
+            )
         self._suspects_first = not self._suspects_first  # neither waits for all of the others
         groups = self.group(jobs)
         self._taken = jobs

@@ -181,8 +181,7 @@ def _read(reply: Reply, system: str, source: str, model: str) -> list[SummaryLin
     text = "\n".join(UNSEEN.sub(" ", row) for row in whole.split("\n"))  # what cannot be printed
     lines = parse(text) if len(text) <= MAX_ANSWER_CHARS else []
     if problem := _problem(text, lines, system, source):
-        tokens = reply.input_tokens + reply.output_tokens
-        raise errors.BadAnswerError(f"{model} answered badly: {problem}", tokens=tokens)
+        raise errors.BadAnswerError(f"{model} answered badly: {problem}", tokens=reply.tokens)
     return lines
 
 

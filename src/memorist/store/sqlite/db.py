@@ -151,15 +151,6 @@ class SqliteDb(Db):
         rows = self.rows(query, **values)
         return lambda: rows
 
-    def foresee(self, query: str, **values: Any) -> None:
-        """Nothing: there are no round trips here."""
-
-    def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
-        """Nothing, likewise."""
-
-    def act_for(self, owner: str) -> None:
-        """Nothing: no row is hidden here."""
-
     def next_seqs(self, count: int) -> Sequence[int]:
         first: int = self.rows("next_seq")[0][0]
         return range(first, first + count)
