@@ -346,7 +346,7 @@ class RemoteStore:
         every: list[Remembered] = []
         for batch in batches:
             stored: list[Remembered] = []
-            for messages in codec.batches([codec.message_json(one) for one in batch.messages]):
+            for messages in codec.message_batches(batch.messages):
                 body = {**batch.scope.names, "source": source, "messages": messages}
                 stored.append(from_json(Remembered, self._api.call("add_messages", body)))
             if batch.title is not None and stored[-1].added == len(stored[-1].message_ids):
@@ -507,10 +507,10 @@ class Client(Memory):
         """
         ids: tuple[str, ...] = ()
         added = 0
-        all_messages = [codec.message_json(message) for message in to_messages(messages)]
+        all_messages = to_messages(messages)
         if not all_messages:  # as at hand: the conversation is there from then on
             session = self.session(user=user, agent=agent, id=session).id
-        for batch in codec.batches(all_messages):
+        for batch in codec.message_batches(all_messages):
             body = {"user": user, "agent": agent, "session": session, "source": source}
             answer = api_of(self).call("add_messages", {**body, "messages": batch})
             stored = from_json(Remembered, answer)

@@ -1,7 +1,7 @@
 """What the client sends and reads: arguments as JSON, answers as records."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, TypeVar, get_args
@@ -18,6 +18,7 @@ from memorist.records.memories import Change, Expire, Promote
 from memorist.records.message import UNSET, Message, to_messages
 from memorist.records.query import NO_FILTERS, Filters, check_deadline, check_score
 from memorist.records.scope import Scope
+from memorist.records.values import batches
 
 T = TypeVar("T")
 MAX_DEADLINE_MS = 10_000  # the longest that a server searches
@@ -134,19 +135,13 @@ def forget_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return dict(arguments)
 
 
-def batches(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def message_batches(messages: Iterable[Message]) -> Iterator[list[dict[str, Any]]]:
     """Messages in as few requests as a server takes."""
-    batch: list[dict[str, Any]] = []
-    batch_bytes = 0
-    for message in messages:
-        size = len(json.dumps(message, ensure_ascii=False).encode())
-        if batch and (len(batch) == MAX_MESSAGES or batch_bytes + size > MAX_BYTES):
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(message)
-        batch_bytes += size
-    if batch:
-        yield batch
+
+    def size(message: dict[str, Any]) -> int:
+        return len(json.dumps(message, ensure_ascii=False).encode())
+
+    return batches(map(message_json, messages), size, most=MAX_MESSAGES, most_size=MAX_BYTES)
 
 
 def library_arguments(scope: Scope) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ from uuid import UUID
 from memorist.context.tokens import TokenCounter
 from memorist.errors import MessageError, needs_extra
 from memorist.records.documents import Summary
+from memorist.records.json_values import map_json
 from memorist.records.langchain import from_stored, to_dict
 from memorist.records.log import LogEntry
 from memorist.records.message import Message, extras
@@ -64,23 +65,24 @@ def from_langchain(message: BaseMessage) -> Message:
     return from_stored(_json(message_to_dict(message)))
 
 
-def _json(value: Any, depth: int = 0) -> Any:
+def _json(value: Any) -> Any:
     """The value as JSON; what JSON cannot hold is left out, with a warning in the log.
 
     Not pydantic's converter, which would read a generator to its end.
     """
-    if depth > _TOO_DEEP:
-        raise MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
+    too_deep = MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
+    return map_json(value, _json_value, str, depth=_TOO_DEEP, too_deep=too_deep)
+
+
+def _json_value(value: Any) -> Any:
     if isinstance(value, Enum):
         value = value.value
     if hasattr(value, "model_dump") and not isinstance(value, type):
         value = value.model_dump()
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str | int | float | Mapping | list | tuple):
         return value
-    if isinstance(value, Mapping):
-        return {str(key): _json(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_json(item, depth + 1) for item in value]
+    if isinstance(value, set | frozenset):
+        return list(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, _WRITTEN):

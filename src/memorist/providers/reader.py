@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memorist.errors import ProviderError
 from memorist.language.text import minilm_folder
 from memorist.providers.local_model import WINDOW, WordPiece, open_session, places
+from memorist.records.values import batches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -204,16 +205,7 @@ def _logs(scores: Floats) -> Floats:
 
 def _windows(words: Sequence[Word], size: int = WINDOW) -> Iterator[Sequence[Word]]:
     """The words, as many at once as the model reads, or as have some number of pieces."""
-    window: list[Word] = []
-    used = 0
-    for word in words:
-        if used + len(word.pieces) > size:
-            yield window
-            window, used = [], 0
-        window.append(word)
-        used += len(word.pieces)
-    if window:
-        yield window
+    return batches(words, lambda word: len(word.pieces), most=size, most_size=size)
 
 
 def _stretches(chances: Floats) -> Iterator[tuple[int, int, int, float]]:

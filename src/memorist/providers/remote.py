@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from memorist.errors import ProviderError
 from memorist.providers.embedder import CheckedEmbedder
 from memorist.providers.http import ATTEMPTS, Endpoint
+from memorist.records.values import batches
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors
@@ -58,7 +59,8 @@ class OpenAIEmbedder(CheckedEmbedder):
             for window in _windows(text if text.strip() else BLANK, self._window_chars):
                 windows.append(window)
                 owners.append(owner)
-        vectors = np.concatenate([self._ask(batch, attempts) for batch in _batches(windows)])
+        asked = batches(windows, len, most=BATCH_TEXTS, most_size=BATCH_CHARS)
+        vectors = np.concatenate([self._ask(batch, attempts) for batch in asked])
         if len(windows) == len(texts):
             return vectors
         sums = np.zeros((len(texts), vectors.shape[1]), np.float32)
@@ -88,16 +90,3 @@ def _windows(text: str, size: int) -> Iterator[str]:
     count = -(-len(text) // size)
     for part in range(count):
         yield text[len(text) * part // count : len(text) * (part + 1) // count]
-
-
-def _batches(texts: list[str]) -> Iterator[list[str]]:
-    """Runs of texts, neither too many nor too long together."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        if batch and (len(batch) == BATCH_TEXTS or size + len(text) > BATCH_CHARS):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += len(text)
-    yield batch

@@ -7,12 +7,12 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from memorist.errors import InvalidError, RecordError
 from memorist.forks import fork_safe
@@ -32,6 +32,7 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pairs
 _lock = fork_safe(threading.Lock())
 _last = 0
+T = TypeVar("T")
 
 Count = int | None
 """How many at most, or a place in a list; None for all of it, or for its beginning."""
@@ -252,6 +253,22 @@ def shorten(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     return f"{text[: longest * 3 // 4]} […] {text[-longest // 4 :]}"
+
+
+def batches(
+    items: Iterable[T], size_of: Callable[[T], int], *, most: int, most_size: int
+) -> Iterator[list[T]]:
+    """Consecutive items, at most so many together, and of at most this size or else alone."""
+    batch, room = list[T](), most_size
+    for item in items:
+        size = size_of(item)
+        if batch and (len(batch) == most or size > room):
+            yield batch
+            batch, room = [], most_size
+        batch.append(item)
+        room -= size
+    if batch:
+        yield batch
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
