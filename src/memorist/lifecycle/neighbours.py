@@ -34,6 +34,7 @@ MOST_PLANS = 200  # the newest: nearly all that people say they have done is com
 MOST_GONE = 10  # facts that name a thing which is gone
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 AHEAD = timedelta(days=1)  # of now: what was said later than that was dated by a wrong clock
+UNDATED = FIRST  # in the place of such a date
 R = TypeVar("R", bound=MemoryItem | Fact)
 
 
@@ -49,10 +50,11 @@ class Neighbours:
     texts: Sequence[str] = ()
     people: People = NOBODY
 
-    def said_until(self, said_at: datetime, now: datetime) -> Neighbours:
-        """The same for a statement of this moment: what a clock far ahead has dated is older.
+    def before(self, said_at: datetime, now: datetime) -> Neighbours:
+        """The same for a statement of this moment, before which all of them were made.
 
-        Nobody knows by how much, so its facts count as the oldest of all.
+        Where a clock far ahead has dated one, nobody knows by how much: a fact is `UNDATED` then,
+        and so the oldest of all.
         """
         latest = now + AHEAD
         if said_at > latest:  # by that clock
@@ -65,7 +67,7 @@ class Neighbours:
             if (fact.said_at or FIRST) <= latest:
                 facts.append(fact)
             elif fact.valid_to is None:
-                facts.append(replace(fact, said_at=FIRST, valid_from=None))
+                facts.append(replace(fact, said_at=UNDATED, valid_from=None))
         return replace(self, items=items, facts=facts)
 
 

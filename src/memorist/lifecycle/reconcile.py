@@ -18,7 +18,7 @@ from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, partly, put_off, redated
-from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
+from memorist.lifecycle.neighbours import UNDATED, Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.log import trust_of
@@ -62,7 +62,7 @@ def reconcile(
     policy: Policy = DEFAULT_POLICY,
 ) -> list[Change]:
     """The changes that a candidate makes among its neighbours."""
-    neighbours = neighbours.said_until(candidate.said_at, now)
+    neighbours = neighbours.before(candidate.said_at, now)
     if is_echo(candidate, neighbours, policy):
         return []
     named = (replace(it, subject=neighbours.people.told(it.subject)) for it in candidate.claims)
@@ -240,7 +240,7 @@ def _claims(
             continue
         new = _fact(claim, candidate, scope, now, memory)
         if claim.moves and (older := put_off(claim, _open(facts, candidate), candidate)):
-            yield from made(_moved(older, new, candidate))
+            yield from made(_replaced(older, candidate.said_at, new))
             continue
         subjects = neighbours.people.same(claim.subject)
         topics = {topic_of(subject, each) for subject in subjects for each in claim.concerns}
@@ -263,16 +263,11 @@ def resolve_claim(
     change that is planned holds from its day on, unless something else is said until then.
     """
     said, since = candidate.said_at, new.valid_from or candidate.said_at
-    ahead = since > said
     same = [fact for fact in rivals if _is_meant(claim, fact)] or partly(claim, rivals)
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
-    compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
     if claim.ends:
-        if claim.predicate in PLANS:  # what a message tells as done is not what it plans
-            same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
-        is_named = replaces and claim.object != ANY
-        return _ended(same, since, candidate) or (_past(new, since, rivals) if is_named else [])
-    is_past = new.valid_to is not None and new.valid_to <= said
+        return _resolve_end(claim, same, rivals, candidate, new, is_single=replaces)
+    ahead, is_past = since > said, new.valid_to is not None and new.valid_to <= said
     moments = {since} if is_past else {since, max(since, said)}
     known = next((fact for fact in same if all(map(fact.holds, moments))), None)
     changes_plan = known is not None if candidate.corrects else ahead or not (known or is_past)
@@ -286,6 +281,7 @@ def resolve_claim(
         return _restated(known, since, candidate, new)
     if ahead and (newer := [fact for fact in rivals if replaces and _began_since(fact, candidate)]):
         return [Add(replace(new, valid_to=since, superseded_by=newer[-1].id, reason=NEWER))]
+    compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
     if is_past:
         return [Add(_until_next(new, since, compared))]
     if later := [fact for fact in rivals if replaces and _follows(fact, since, candidate)]:
@@ -299,15 +295,40 @@ def resolve_claim(
         return []  # "The flat is in Neukölln", after "I moved to Berlin"
     if candidate.corrects and holding:
         return _correct(holding, new, is_dated=since != said)
-    when: dict[str, Any] = {"at": since, "reason": NEWER, "planned": ahead}
-    ended = [Expire(id=fact.id, by=new.id, **when) for fact in holding[1:]]
-    added = Supersede(old_id=holding[0].id, record=new, **when) if holding else None
     between = [fact for fact in compared if fact.valid_to is not None and fact.holds(since)]
     return [
-        added or Add(new),
-        *ended,
+        *_replaced(holding, since, new, planned=ahead),
         *(change for fact in between for change in _shortened(fact, since, new)),
     ]
+
+
+def _resolve_end(
+    claim: Claim,
+    same: Sequence[Fact],
+    rivals: Sequence[Fact],
+    candidate: Candidate,
+    new: Fact,
+    *,
+    is_single: bool,
+) -> list[Change]:
+    """What a claim changes that something holds no longer."""
+    since = new.valid_from or candidate.said_at
+    if claim.predicate in PLANS:  # what a message tells as done is not what it plans
+        same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
+    ended = _ended(same, since, candidate)
+    is_named = is_single and claim.object != ANY
+    return _past(new, since, rivals) if is_named and not ended else ended
+
+
+def _replaced(
+    holding: Sequence[Fact], since: datetime, new: Fact, *, planned: bool = False
+) -> list[Change]:
+    """The new fact in the place of those that hold; it is linked to the first."""
+    when: dict[str, Any] = {"at": since, "reason": NEWER, "planned": planned}
+    if not holding:
+        return [Add(new)]
+    ended = [Expire(id=fact.id, by=new.id, **when) for fact in holding[1:]]
+    return [Supersede(old_id=holding[0].id, record=new, **when), *ended]
 
 
 def _is_meant(claim: Claim, fact: Fact) -> bool:
@@ -382,13 +403,6 @@ def _is_off(claim: Claim, fact: Fact, candidate: Candidate) -> bool:
 
 def _is_to_come(fact: Fact, candidate: Candidate) -> bool:
     return fact.predicate in PLANS or _is_planned(fact, candidate)
-
-
-def _moved(older: Sequence[Fact], new: Fact, candidate: Candidate) -> list[Change]:
-    """The changes where a plan has another date now."""
-    at, first = candidate.said_at, older[0]
-    ended = [Expire(id=fact.id, at=at, by=new.id, reason=NEWER) for fact in older[1:]]
-    return [Supersede(old_id=first.id, record=new, at=at, reason=NEWER), *ended]
 
 
 def _gone(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[Change]:
@@ -507,7 +521,7 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
     if candidate.id or not _may_change(candidate, fact):
         return []
     trusted = trust_of(candidate.source) > trust_of(fact.source)
-    if fact.valid_to is None and (trusted or fact.said_at == FIRST):  # by a clock that was ahead
+    if fact.valid_to is None and (trusted or fact.said_at == UNDATED):
         why = "said by someone more trusted" if trusted else "said again"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
     confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
