@@ -285,63 +285,81 @@ def _search(text: str, language: Language, rules: list[Rule]) -> list[RuleMatch]
 
 def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate | None:
     """The candidate of a sentence; None if none of its matches says something."""
-    cues = sentence.matches[0].language.cues
-    ahead = bool(cues["future"].search(sentence.clauses.text))
-    speaker = " ".join((message.name or message.role).split())
-    plans = [it.parts.span() for it in sentence.matches if it.is_plan and it.rule.group == "plan"]
-    statement = Statement(
-        sentence.text, sentence.clauses, speaker, message.created_at, ahead, plans, sentence.moved
+    statement = _statement_of(sentence, message)
+    matches = _meaningful(sentence, statement)
+    if not matches:
+        return None
+    group = min((match.rule.group for match in matches), key=list(KINDS).index)
+    spans = statement.all_dates(group, matches)
+    over = _end_of_day(spans, statement.said_at) if group == "plan" else None
+    first, last = statement.told(matches)
+    text = "" if group in _NO_MEMORIES else _told(sentence, first, last)
+    tags, claims = tags_of(text), _claims(matches, statement, sentence.reading)
+    if text and not any(claim.predicate == "birthday" for claim in claims):  # which recurs
+        named = [span for span in spans if not statement.is_of_plan(first, last, span)]
+        text = _dated(text, named)
+    corrects = sentence.matches[0].language.cues["corrections"]
+    return Candidate(
+        text=text,
+        sources=(message.message_id,),
+        said_at=message.created_at,
+        kind="working" if over else KINDS[group],
+        category=_CATEGORIES.get(group, "knowledge"),
+        tags=tags,
+        source=source,
+        claims=tuple(claims),
+        corrects=any(match.rule.group == "correction" for match in matches)
+        or bool(corrects.search(plain(sentence.text))),
+        instead=instead_of(sentence.text),
+        expires_at=over,
     )
+
+
+def _statement_of(sentence: Sentence, message: Message) -> Statement:
+    """A sentence as a statement of who wrote the message, at its time."""
+    future = sentence.matches[0].language.cues["future"]
+    return Statement(
+        sentence.text,
+        sentence.clauses,
+        speaker=" ".join((message.name or message.role).split()),
+        said_at=message.created_at,
+        ahead=bool(future.search(sentence.clauses.text)),
+        plans=[
+            match.parts.span()
+            for match in sentence.matches
+            if match.is_plan and match.rule.group == "plan"
+        ],
+        moved=sentence.moved,
+    )
+
+
+def _meaningful(sentence: Sentence, statement: Statement) -> list[RuleMatch]:
+    """The matches of a sentence that say something of the speaker, and that others do not deny."""
     of_others = [it for it in sentence.matches if statement.is_about_other(it)]
-    meaningful = [
+    matches = [
         match
         for match in sentence.matches
         if not any(match is it or _reads(it, match) for it in of_others)
         and _says_something(match, statement)
+        and (not match.rule.predicate or _believed(match, statement, sentence.reading))
     ]
-    reading = sentence.reading
-    meaningful = [
-        it for it in meaningful if not it.rule.predicate or _believed(it, statement, reading)
-    ]
-    meaningful = statement.without_past_plans(statement.without_called_off(meaningful))
-    meaningful = statement.without_idle(meaningful)
-    meaningful = _agreed(meaningful, statement)
-    if not meaningful:
-        return None
-    group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
-    spans = statement.all_dates(group, meaningful)
-    over = _end_of_day(spans, statement.said_at) if group == "plan" else None
-    first, last = statement.told(meaningful)
-    text = "" if group in _NO_MEMORIES else _told(sentence, first, last)
-    named = [span for span in spans if not statement.is_of_plan(first, last, span)]
-    category = _CATEGORIES.get(group, "knowledge")
+    matches = statement.without_past_plans(statement.without_called_off(matches))
+    return _agreed(statement.without_idle(matches), statement)
+
+
+def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessage) -> list[Claim]:
+    """What the matches claim; of a thing that ends, only plans are claimed beside."""
     told, figures = list[Claim](), list[Claim]()
-    for match in meaningful:
+    for match in matches:
         of = figures if match.rule.group == "figure" else told
         of += _believed(match, statement, reading)
-    claims = claims_told(told, figures, speaker, message.created_at)
+    claims = claims_told(told, figures, statement.speaker, statement.said_at)
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
-    recurs = any(claim.predicate == "birthday" for claim in claims)
-    return Candidate(
-        text=text if recurs or not text else _dated(text, named),
-        sources=(message.message_id,),
-        said_at=message.created_at,
-        kind="working" if over else KINDS[group],
-        category=category,
-        tags=tags_of(text),
-        source=source,
-        claims=tuple(
-            claim
-            for claim in claims
-            if claim.ends
-            or claim.predicate in PLANS
-            or (claim.predicate, claim.object) not in ended
-        ),
-        corrects=any(match.rule.group == "correction" for match in meaningful)
-        or bool(cues["corrections"].search(plain(sentence.text))),
-        instead=instead_of(sentence.text),
-        expires_at=over,
-    )
+    return [
+        claim
+        for claim in claims
+        if claim.ends or claim.predicate in PLANS or (claim.predicate, claim.object) not in ended
+    ]
 
 
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:

@@ -17,6 +17,7 @@ from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.records.log import Job
 from memorist.records.scope import Scope
+from memorist.records.values import batches
 from memorist.store.base import Store
 from memorist.store.jobs import FOLLOWING, embedding_kinds
 from memorist.store.runner import ForegroundGate, JobRunner
@@ -181,13 +182,8 @@ class Indexer(JobRunner):
         confirm = getattr(self._embedder, "confirm_updates", None)
         stored = set().union(*possible.values()) - texts.keys() if confirm else ()
         if stored:
-            texts = {
-                **texts,
-                **{
-                    it.passage: it.text
-                    for it in self._store.read(scope.whole_user(), sorted(stored))
-                },
-            }
+            read = self._store.read(scope.whole_user(), sorted(stored))
+            texts = {**texts, **{it.passage: it.text for it in read}}
         for newer, chances in possible.items():
             if confirm and chances:
                 known = {older: chance for older, chance in chances.items() if older in texts}
@@ -203,7 +199,9 @@ class Indexer(JobRunner):
         A model on this machine takes one text at a time, so that requests need not wait for
         several; while there are none, it has a thread on each lane.
         """
-        slices = deque(_slices(texts, SLICE_CHARS if self._lanes == 1 else 0))
+        most_chars = SLICE_CHARS if self._lanes == 1 else 0  # else each by itself
+        lengths = {id_: len(text) for id_, text in texts.items()}
+        slices = deque(batches(texts, lengths.__getitem__, most=PASSAGES, most_size=most_chars))
         vectors = dict[int, Any]()
 
         def embed(may_go_on: Callable[[], bool]) -> None:
@@ -243,17 +241,3 @@ class Indexer(JobRunner):
         if not np.isfinite(vectors).all():
             raise ProviderError("the embedder gave a vector that is not finite")
         return vectors
-
-
-def _slices(texts: Mapping[int, str], most_chars: int) -> Iterator[list[int]]:
-    """The ids of texts, a few at a time."""
-    some: list[int] = []
-    chars = 0
-    for id_, text in texts.items():
-        if some and chars + len(text) > most_chars:
-            yield some
-            some, chars = [], 0
-        some.append(id_)
-        chars += len(text)
-    if some:
-        yield some

@@ -802,6 +802,13 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at,
 FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
 
+-- name: allowed
+SELECT @gathered FROM @own_passages
+WHERE p.owner = :owner AND @passage_filter AND @filters
+
+-- name: own_view_passages
+SELECT @gathered FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL
+
 -- name: passages_that_pass
 SELECT @gathered FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter AND @filters

@@ -372,9 +372,8 @@ WHERE l.length IS NOT NULL
 -- name: @gathered
 array_send(array_agg(p.id))
 
--- name: allowed
-SELECT @gathered FROM passages p
-WHERE p.owner = :owner AND @passage_filter AND @filters
+-- name: @own_passages
+passages p
 
 -- name: newest
 SELECT p.id FROM passages p
@@ -579,8 +578,6 @@ SELECT owner, dead FROM jobs WHERE owner = :owner
 -- name: own_seqs
 SELECT array_send(array_agg(id)) FROM chat_message_history WHERE owner = :owner
 
--- name: own_view_passages
-SELECT array_send(array_agg(id)) FROM passages WHERE owner = :owner AND view_id IS NOT NULL
 
 -- name: @embedding
 v.embedding::real[]

@@ -158,10 +158,6 @@ FROM json_each(:records) k
 -- name: @gathered
 group_concat(p.id)
 
--- name: allowed
-SELECT @gathered FROM @own_passages
-WHERE p.owner = :owner AND @passage_filter AND @filters
-
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
 FROM @own_passages
@@ -390,8 +386,6 @@ SELECT owner, dead FROM jobs
 SELECT group_concat(m.id) FROM sessions s CROSS JOIN chat_message_history m
 WHERE s.owner = :owner AND m.session_id = s.key
 
--- name: own_view_passages
-SELECT group_concat(id) FROM passages WHERE owner = :owner AND view_id IS NOT NULL
 
 -- name: @embedding
 v.embedding
