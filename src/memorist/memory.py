@@ -29,16 +29,7 @@ from memorist.records.message import UNSET, Message, MessageLike, given, to_mess
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
 from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
-from memorist.runtime import (
-    Runtime,
-    deadline_of,
-    limit_of,
-    open_embedder,
-    open_extraction,
-    open_store,
-    summary_model,
-    window_of,
-)
+from memorist.runtime import Runtime, deadline_of, limit_of, open_runtime, summary_model, window_of
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -83,16 +74,7 @@ class Memory(NamesArguments):
     ) -> None:
         self.settings = settings = settings or Settings.from_environment()
         tenant = check_tenant(settings.tenant if tenant is None else tenant)
-        most = settings.max_message_bytes
-        if store is None:
-            store = open_store(settings.url, settings.durability, most, clock)
-        elif isinstance(store, str | os.PathLike):
-            store = open_store(os.fspath(store), "full", most, clock)
-        if embedder is UNSET:
-            embedder = open_embedder(settings.embedder)
-        if extraction is UNSET:
-            extraction = open_extraction(settings)
-        runtime = Runtime(store, embedder, ranking, extraction, clock, settings, wake_worker)
+        runtime = open_runtime(store, embedder, ranking, extraction, clock, settings, wake_worker)
         self._bind(runtime, tenant)
 
     def __repr__(self) -> str:

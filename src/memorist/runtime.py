@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -198,6 +199,28 @@ class Runtime:
         if self.worker is not None:
             self.worker.then = indexer.wake
         return indexer
+
+
+def open_runtime(
+    store: Store | str | os.PathLike[str] | None,
+    embedder: Embedder | None,
+    ranking: Ranking,
+    extraction: Extraction | None,
+    clock: Callable[[], datetime],
+    settings: Settings,
+    wake_worker: Callable[[], None] | None,
+) -> Runtime:
+    """A runtime on what was given, and on what the settings name in the place of the rest."""
+    most = settings.max_message_bytes
+    if store is None:
+        store = open_store(settings.url, settings.durability, most, clock)
+    elif isinstance(store, str | os.PathLike):
+        store = open_store(os.fspath(store), "full", most, clock)
+    if embedder is UNSET:
+        embedder = open_embedder(settings.embedder)
+    if extraction is UNSET:
+        extraction = open_extraction(settings)
+    return Runtime(store, embedder, ranking, extraction, clock, settings, wake_worker)
 
 
 def open_store(
