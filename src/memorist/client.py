@@ -247,7 +247,7 @@ class RemoteEntries(Entries):
         max_bytes: int | None = None,
     ) -> list[Answer]:
         """The same on a server, which has its own `max_bytes`; 1,000 writes in a request."""
-        is_shared = codec.is_shared(scope, codec.STORE_TENANT)
+        is_shared = scope.tenant.endswith(codec.STORE_TENANT)
         whose = {"name" if is_shared else "user": scope.user}
         body = {**whose, "deadline_ms": codec.deadline_json(deadline_ms)}
         reads = [codec.operation_json(ask) for ask in asks]

@@ -146,7 +146,7 @@ def message_batches(messages: Iterable[Message]) -> Iterator[list[dict[str, Any]
 
 def library_arguments(scope: Scope) -> dict[str, str | None]:
     """The scope of a library as a request's arguments."""
-    if is_shared(scope, LIBRARY_TENANT):
+    if scope.tenant.endswith(LIBRARY_TENANT):
         return {"shelf": scope.user}
     return {"user": scope.user, "agent": scope.agent}
 
@@ -158,11 +158,6 @@ def list_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if "before" in rest:
         rest["after"] = rest.pop("before")
     return {**where, **rest}
-
-
-def is_shared(scope: Scope, ending: str) -> bool:
-    """Whether a scope is that of something which all users of a tenant share by its name."""
-    return scope.tenant.endswith(ending)
 
 
 def library_json(library: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -37,22 +38,8 @@ class McpClient(NamedTuple):
     headers: str = "headers"
 
 
-CODE, CLINE = "{settings}/Code/User", "globalStorage/saoudrizwan.claude-dev/settings"
-CLIENTS = {
-    "claude-code": McpClient("{home}/.claude.json", ".mcp.json", stdio="stdio", http="http"),
-    "claude-desktop": McpClient("{settings}/Claude/claude_desktop_config.json"),
-    "cursor": McpClient("{home}/.cursor/mcp.json", ".cursor/mcp.json", stdio="stdio"),
-    "vscode": McpClient(f"{CODE}/mcp.json", ".vscode/mcp.json", "servers", "stdio", "http"),
-    "windsurf": McpClient("{home}/.codeium/windsurf/mcp_config.json", url="serverUrl"),
-    "cline": McpClient(
-        f"{CODE}/{CLINE}/cline_mcp_settings.json", stdio="stdio", http="streamableHttp"
-    ),
-    "codex": McpClient(
-        "{home}/.codex/config.toml", ".codex/config.toml", "mcp_servers", headers="http_headers"
-    ),
-    "gemini": McpClient("{home}/.gemini/settings.json", ".gemini/settings.json", url="httpUrl"),
-    "zed": McpClient("{zed}/settings.json", ".zed/settings.json", "context_servers"),
-}
+_TABLE = tomllib.loads((files(__package__) / "clients.toml").read_text("utf-8"))
+CLIENTS = {name: McpClient(**words) for name, words in _TABLE.items()}
 Tools = Annotated[
     Literal["assistant", "revise", "all"] | None,
     typer.Option(help="Which tools. Default: assistant, or all for a program."),

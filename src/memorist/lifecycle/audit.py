@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
+from importlib.resources import files
 from itertools import chain, combinations, islice
 from typing import Literal, NamedTuple, get_args
 
@@ -54,29 +56,9 @@ _OPPOSED = "cannot all be so at the same time"
 _STRANGERS = ("web", "tool")  # whose orders are nobody's wishes
 _GOES_ON = re.compile(r"[.!。！\n]\s*\S")
 _BREAKS_OFF = Pattern(r"[,:;(\-–—]\s*$|(?:\.\.\.|…)\s*$")
-_SUGGESTIONS: Mapping[AuditKind, str] = {
-    "junk": "forget it",
-    "duplicate": "keep the first, forget the others",
-    "stale": "expire it: it stays visible in the past",
-    "contradictory": "let the newest supersede the others, or date them",
-    "secret": "forget it and the messages it came from, then change the secret",
-    "injection": "look at where it came from, and forget that source",
-    "ungrounded": "find its source or forget it",
-}
-# Families of junk by their patterns in the data files; the first that fits names the reason.
-_JUNK: Mapping[str, str] = {
-    "greeting": "a greeting, thanks or a nod",
-    "question": "that something was asked, not what is so",
-    "passing": "a passing state, over by now",
-    "boilerplate": "words of an assistant, not about anyone",
-    "system": "text of a system prompt or a start-up file",
-    "instruction": "an instruction to the agent, not about anyone",
-    "echo": "an echo of what was recalled",
-    "noise": "machine output: a schedule, a heartbeat or a log",
-    "vacuous": "says nothing that tells one person from another",
-    "fragment": "a fragment without content",
-    "loop": "one of many copies, as a loop of recall and storing makes them",
-}
+_TEXTS = tomllib.loads((files(__package__) / "audit.toml").read_text("utf-8"))
+_SUGGESTIONS: Mapping[AuditKind, str] = _TEXTS["suggestions"]
+_JUNK: Mapping[str, str] = _TEXTS["junk"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from memorist.context.documents.markdown import FRONT_MATTER, MAX_TITLE, sections
 from memorist.errors import InvalidError, needs_extra
+from memorist.records.entry import findable
 
 MAX_BYTES = 32_000_000
 TEXTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc")
@@ -164,16 +165,11 @@ def _read_pdf(raw: bytes) -> tuple[str, str]:
     try:
         reader = PdfReader(io.BytesIO(raw))
         title = str(reader.metadata.title or "") if reader.metadata else ""
-        pages = [_clean(page.extract_text()) for page in reader.pages]
+        pages = [findable(page.extract_text()).strip() for page in reader.pages]
     except Exception as error:  # pypdf raises errors of every kind
         raise InvalidError(f"this PDF cannot be read: {type(error).__name__}") from error
     texts = [f"## Page {number}\n\n{text}" for number, text in enumerate(pages, 1) if text]
-    return _clean(title), "\n\n".join(texts)
-
-
-def _clean(text: str) -> str:
-    """The text without characters that cannot be stored, and without spaces around it."""
-    return text.replace("\x00", " ").encode("utf-8", "replace").decode().strip()
+    return findable(title).strip(), "\n\n".join(texts)
 
 
 _NO_WORDS = frozenset({"script", "style", "template"})
