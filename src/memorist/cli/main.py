@@ -21,48 +21,12 @@ SUMMARY = "The memory of AI agents. Keeps every word, finds the right ones."
 FAILED, NOT_FOUND, INTERRUPTED = 1, 3, 130
 errors = Console(stderr=True)
 
-# Each command: `module:function` in this package, and what it does, in one line of the list.
-EVERY_DAY = {
-    "demo": ("demo:demo", "Show what memory does, in half a minute."),
-    "chat": ("chat:chat", "Talk to an agent that remembers."),
-    "remember": ("messages:remember", "Store a message."),
-    "recall": ("messages:recall", "Find what bears on a question, with reasons."),
-    "context": ("context:context", "Show what a model would be sent, and its tokens."),
-    "history": ("messages:history", "Show the last messages, as they were said."),
-    "memories": ("memories:memories", "Show the memories made of messages."),
-    "facts": ("memories:facts", "Show what is true now, or was at a moment."),
-    "notes": ("documents:notes", "Show or change the notes about a user."),
-    "undo": ("memories:undo", "Take back the last change of a memory or fact."),
-    "forget": ("messages:forget", "Remove messages and all that came of them."),
-}
-IN_AND_OUT = {
-    "import": ("transfer:import_", "Bring in what another program exported."),
-    "ingest": ("documents:ingest", "Read documents in, to quote from."),
-    "articles": ("documents:articles", "List documents, or ask them."),
-    "export": ("export:export", "Write everything into an archive."),
-    "promote": ("export:promote", "Copy everything into another database."),
-    "backup": ("upkeep:backup", "Copy the database into a new file."),
-}
-SERVERS = {
-    "serve": ("serve:serve", "Serve the page, HTTP and MCP."),
-    "keys": ("serve:keys", "Create, list, rotate and revoke API keys."),
-    "mcp": ("mcp:mcp", "Serve MCP to a client, or add it to a client's settings."),
-    "hooks": ("hooks:hooks", "Let Claude Code remember by itself."),
-}
-UPKEEP = {
-    "doctor": ("upkeep:doctor", "Check that memory works, by using it."),
-    "worker": ("worker:worker", "Make vectors, memories and summaries."),
-    "jobs": ("upkeep:jobs", "Show the jobs that wait or were given up."),
-    "maintain": ("memories:maintain", "Tidy memories by policy and retention rule."),
-    "audit": ("audit:audit", "Find junk, duplicates, secrets and more."),
-    "rebuild": ("upkeep:rebuild", "Derive everything anew from the log."),
-}
-PANELS = {
-    "Every day": EVERY_DAY,
-    "Import and export": IN_AND_OUT,
-    "Servers": SERVERS,
-    "Upkeep": UPKEEP,
-}
+
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
+
+
+PANELS: dict[str, dict[str, list[str]]] = _table("commands.toml")
 COMMANDS = {name: entry[0] for panel in PANELS.values() for name, entry in panel.items()}
 
 
@@ -92,8 +56,7 @@ def load(name: str) -> Any:
         command.name = name
     else:
         command = _command_of(target, name)
-    examples = files(__package__).joinpath("examples.toml").read_text("utf-8")
-    _complete(command, name, tomllib.loads(examples))
+    _complete(command, name, _table("examples.toml"))
     return command
 
 
