@@ -33,29 +33,16 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     English in any language.
     """
     rule, spans = match.rule, statement.dates(match.rule.group)
-    if rule.predicate is None:
-        return []
-    if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
-        return []
     first_day = None if rule.ends else statement.first_day(match)
-    if rule.predicate in POSTS and not (rule.ends or first_day) and statement.is_sought(match):
+    if rule.predicate is None or _is_of_a_moment(match, statement, first_day):
         return []
-    is_figure = rule.group == "figure" and not rule.beside
     subject, predicate = _topic(match, statement)
     if predicate == "born on" and spans and spans[0].relative:
         predicate = "birthday"
-    of_other = rule.ends and subject != statement.speaker  # whose past nobody needs
-    until = None if rule.ends else statement.end_of(match)
-    is_over = until and (rule.predicate not in _DATES or statement.lasts(match))
-    is_over = is_over and not names_someone(predicate)  # a brother stays one
-    near = _beginning(
-        match, statement, [it for it in spans if not until or it.place != until.place]
-    )
-    if subject == statement.speaker:
-        near = first_day or near
-    dated = predicate not in _DATES and (rule.ends or not is_lifelong(predicate))
+    start, stop, is_ahead = _period(match, statement, subject, predicate, first_day)
     is_plan = predicate in PLANS and not rule.ends
-    planned = statement.end_of_plan(match) if is_plan else None
+    is_figure = rule.group == "figure" and not rule.beside
+    of_other = rule.ends and subject != statement.speaker  # whose past nobody needs
     is_within = rule.predicate == "lives in" and statement.is_of_home(match)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
@@ -63,8 +50,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             subject=subject,
             predicate=predicate,
             object=thing,
-            valid_from=near.start if near and dated else statement.said_at,
-            valid_to=until.end if until and is_over else planned,
+            valid_from=start,
+            valid_to=stop,
             single=is_figure or (is_single_valued(predicate) and not of_other),
             ends=ends or rule.off,
             off=rule.off,
@@ -78,10 +65,41 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     if rule.off:
         ended = (*PLANS, *_PLANNED) if predicate in PLANS else (*PLANS, predicate)
     claims = [claim(thing, predicate) for thing in things for predicate in ended]
-    holds = not (rule.ends or rule.off or (near and near.start > statement.said_at))
+    holds = not (rule.ends or rule.off or is_ahead)
     is_home = predicate == "lives in" and subject == statement.speaker and holds
     over = _also_over(match, statement, predicate, things, is_home=is_home)
     return [*claims, *(claim(*it, ends=True) for it in over)]
+
+
+def _is_of_a_moment(match: RuleMatch, statement: Statement, first_day: DateSpan | None) -> bool:
+    """Whether a place is only stayed at, or a post only asked for."""
+    rule = match.rule
+    if rule.predicate == "lives in" and not rule.ends and statement.is_stay(match):
+        return True
+    is_post = rule.predicate in POSTS and not (rule.ends or first_day)
+    return is_post and statement.is_sought(match)
+
+
+def _period(
+    match: RuleMatch, statement: Statement, subject: str, predicate: str, first_day: DateSpan | None
+) -> tuple[datetime, datetime | None, bool]:
+    """From when to when a claim holds, as far as that is told, and whether it only begins ahead."""
+    rule, spans = match.rule, statement.dates(match.rule.group)
+    until = None if rule.ends else statement.end_of(match)
+    near = _beginning(
+        match, statement, [it for it in spans if not until or it.place != until.place]
+    )
+    if subject == statement.speaker:
+        near = first_day or near
+    is_dated = predicate not in _DATES and (rule.ends or not is_lifelong(predicate))
+    start = near.start if near and is_dated else statement.said_at
+    stop = None
+    if predicate in PLANS and not rule.ends:
+        stop = statement.end_of_plan(match)
+    may_end = not names_someone(predicate)  # a brother stays one
+    if until and may_end and (rule.predicate not in _DATES or statement.lasts(match)):
+        stop = until.end
+    return start, stop, near is not None and near.start > statement.said_at
 
 
 def _also_over(
