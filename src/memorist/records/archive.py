@@ -267,17 +267,9 @@ def from_line(data: Mapping[str, Any], scope: Scope) -> ArchiveRecord:
     if name in ("memory", "fact", "article"):
         home = {key: data.get(key) for key in ("agent", "session")}
         data["scope"] = {"user": scope.user, "tenant": scope.tenant, **home}
-        view = _made(KINDS[name], data)
-        return ViewRecord(record=view, indexed_at=_moment(data.get("indexed_at")))
+        return ViewRecord(record=_made(KINDS[name], data), indexed_at=data.get("indexed_at"))
     record: ArchiveRecord = _made(KINDS[name], data)
     return record
-
-
-def _moment(text: Any) -> datetime | None:
-    try:
-        return None if text is None else datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        raise RecordError("indexed_at is not a moment") from None
 
 
 def _complete(kind: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -64,9 +64,8 @@ def forget(
             raise NotFoundError("no memory, fact, article or entry with this id for this user")
         going = [record_id, *(id_ for (id_,) in db.rows("facts_of_memory", **named))]
         for fact in records(db, scope, [record_id]):
-            going += (
-                [item.id for item in stating(db, scope, fact)] if isinstance(fact, Fact) else []
-            )
+            if isinstance(fact, Fact):
+                going += [item.id for item in stating(db, scope, fact)]
         gone = _forget_derived(db, scope, going)
         keep_by_hand(db, scope, going)  # or a rebuild would bring them back
     elif source is not None:
