@@ -32,7 +32,7 @@ from memorist.records.memories import (
     Supersede,
     plain_text,
 )
-from memorist.records.message import ORDINARY
+from memorist.records.message import ORDINARY, Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.runner import ForegroundGate
@@ -155,16 +155,35 @@ class Deriver:
     def candidates(self, batch: SessionBatch) -> list[Candidate]:
         """What the messages say that may be worth keeping, and what their tools teach."""
         policy = self._extraction.policy
-        entries, extracted = list[LogEntry](), list[Candidate]()
-        for place, entry in enumerate(batch.entries, start=1):
-            is_said = entry.seq in batch.wanted and entry.message.role in ("user", "assistant")
-            if is_said and refusal(entry.message, place=place, policy=policy) is None:
-                entries.append(_as_said(entry))
-        if self._extraction.model:
-            extracted = self._by_model(entries, batch)
+        entries = [
+            _as_said(entry)
+            for place, entry in enumerate(batch.entries, start=1)
+            if entry.seq in batch.wanted
+            and entry.message.role in ("user", "assistant")
+            and refusal(entry.message, place=place, policy=policy) is None
+        ]
+        find = self._by_model if self._extraction.model else self._by_rules
+        messages = {entry.message.message_id: entry.message for entry in batch.entries}
+        found = [
+            self._weighed(candidate, [messages[id_] for id_ in candidate.sources])
+            for candidate in find(entries, batch)
+        ]
+        found += lessons(batch.entries, batch.wanted)
+        seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
+        return sorted(found, key=lambda one: (seqs[one.sources[-1]], -(one.importance or 0)))
+
+    def _weighed(self, candidate: Candidate, said: Sequence[Message]) -> Candidate:
+        """The candidate with its category, and as important as it and its messages are."""
+        has_tools = any(message.tool_calls for message in said)
+        candidate = classified(candidate, has_tools=has_tools, policy=self._extraction.policy)
+        score = max(message.importance for message in said) + (candidate.importance or 0.0)
+        return replace(candidate, importance=min(max(round(score - ORDINARY, 2), 0.0), 1.0))
+
+    def _by_rules(self, entries: Sequence[LogEntry], batch: SessionBatch) -> list[Candidate]:
+        """What rules and the reader find, message by message; who is named is known from then."""
         people = People.of(self._store.naming(batch.home)) if entries else NOBODY
-        known = dict(people.known)
-        for entry in () if self._extraction.model else entries:
+        known, extracted = dict(people.known), list[Candidate]()
+        for entry in entries:
             self._gate.wait()
             self._budget.start()
             said = batch.said_before(entry)
@@ -174,18 +193,7 @@ class Deriver:
             naming = [it for it in claims if names_someone(it.predicate) and it.subject == "user"]
             known |= {plain_text(it.object): it.predicate for it in naming}
             self._budget.check()
-        with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
-        scores = {one.message.message_id: one.message.importance for one in batch.entries}
-        weighed = []
-        for candidate in extracted:
-            has_tools = not with_tools.isdisjoint(candidate.sources)
-            candidate = classified(candidate, has_tools=has_tools, policy=policy)
-            score = max(scores[id_] for id_ in candidate.sources) + (candidate.importance or 0.0)
-            importance = min(max(round(score - ORDINARY, 2), 0.0), 1.0)
-            weighed.append(replace(candidate, importance=importance))
-        weighed += lessons(batch.entries, batch.wanted)
-        seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
-        return sorted(weighed, key=lambda one: (seqs[one.sources[-1]], -(one.importance or 0)))
+        return extracted
 
     def _by_model(self, entries: Sequence[LogEntry], batch: SessionBatch) -> list[Candidate]:
         """One call for the conversation's own messages, and one for each untrusted source."""

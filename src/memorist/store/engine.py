@@ -65,6 +65,7 @@ class Db(Protocol):
 
     `texts` are the passages of the texts it may index, by text; None for one that it lacks.
     `repeat` is raised, by the commit at the latest, where a message that should be new is stored.
+    To foresee queries and to act for others does nothing unless a database has a use for it.
     """
 
     now: int = 0
