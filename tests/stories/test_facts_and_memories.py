@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import permutations
 
@@ -11,6 +12,8 @@ from memorist import Memory
 from tests.stories.stories import STORIES, Story, check
 from tests.support.postgres import Server
 
+# Of PostgreSQL, which does what SQLite does as the conformance suite has it.
+SOME = STORIES if os.environ.get("MEMORIST_PROVE") else STORIES[::4]
 ORDERS = [
     (story, order)
     for story in STORIES
@@ -25,7 +28,7 @@ def database(vector_server: Server, _with_tables: str) -> str:
     return vector_server.create_database("stories", copy_of=_with_tables)
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+@pytest.mark.parametrize("story", SOME, ids=lambda story: story.name)
 def test_what_is_true_after_a_story_in_postgres(story: Story, database: str) -> None:
     with Memory(database, tenant=story.name, embedder=None, clock=lambda: story.end) as memory:
         story.tell(memory)
