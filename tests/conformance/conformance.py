@@ -23,20 +23,22 @@ from tests.conformance.update_conformance import UpdateConformance
 from tests.conformance.view_conformance import ViewConformance
 
 
+class SearchConformance(
+    RecallConformance, UpdateConformance, ViewConformance, ArticleConformance, EntryConformance
+):
+    """What of that is found by words and by vectors."""
+
+
 class StoreConformance(
     LogConformance,
     SessionConformance,
-    ViewConformance,
+    SearchConformance,
     QueueConformance,
     ForgetConformance,
     LifeConformance,
     DoorsConformance,
     SpendConformance,
     SourceConformance,
-    RecallConformance,
-    UpdateConformance,
-    ArticleConformance,
-    EntryConformance,
     EntryLifeConformance,
     SummaryConformance,
     KeyConformance,

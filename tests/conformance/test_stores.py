@@ -17,7 +17,7 @@ from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import db
 from memorist.store.sqlite.store import SqliteEngine, SqliteStore
-from tests.conformance.conformance import StoreConformance
+from tests.conformance.conformance import SearchConformance, StoreConformance
 from tests.support.pgbouncer import pooled
 from tests.support.postgres import Server
 
@@ -47,13 +47,20 @@ class TestPostgresWithPgvector(StoreConformance):
             yield store
 
 
-class TestPlainPostgres(StoreConformance):
+class TestPlainPostgres(SearchConformance):
+    """Without pgvector the same statements run, but vectors are compared here."""
+
     @pytest.fixture(scope="class")
     @classmethod
     def store(cls, plain_server: Server) -> Iterator[Store]:
         with PostgresStore(plain_server.create_database("conformance")) as store:
             assert store.check()["vectors"].startswith("exact: pgvector is not installed")
             yield store
+
+
+@pytest.mark.prove
+class TestAllOfPlainPostgres(TestPlainPostgres, StoreConformance):
+    pass
 
 
 @pytest.mark.prove

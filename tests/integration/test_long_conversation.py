@@ -108,8 +108,8 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize(
     ("target", "saver"),
-    [("sqlite", InMemorySaver), ("sqlite", lambda: None), ("postgres", lambda: None)],
-    ids=["sqlite, checkpointed", "sqlite, log alone", "postgres, log alone"],
+    [("sqlite", InMemorySaver), ("postgres", lambda: None)],
+    ids=["sqlite, checkpointed", "postgres, log alone"],
     indirect=["target"],
 )
 def test_sixty_turns_in_a_small_window(target: str, saver: Any) -> None:

@@ -13,7 +13,10 @@ import httpx
 from memorist import Memory
 from memorist.server.auth import Guard, Keys
 from memorist.server.http.app import Limits, build_app
+from memorist.server.http.routing import ApiRoute, router
 from tests.support.http_server import serving
+
+ROUTES = [it for it in router.routes if isinstance(it, ApiRoute) and it.include_in_schema]
 
 
 @dataclass(frozen=True, slots=True)

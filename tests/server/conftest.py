@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memorist import Memory
 from memorist.server.auth import Guard
-from memorist.server.http.app import Limits, build_app
+from memorist.server.chat import ChatRuntime
+from memorist.server.http.app import Limits, _routes, build_app
 from tests.support.http_server import Served, serving
 
 UNLIMITED = Limits(requests_per_s=0, failures_per_s=0)
@@ -26,6 +28,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         server = Served(url, memory)
         with server.clients:
             yield server
+
+
+@pytest.fixture(scope="session")
+def document() -> dict[str, Any]:
+    """The OpenAPI document, which takes a second to make."""
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
+        return _routes(memory, ChatRuntime(), False, Limits(), None).openapi()
 
 
 @pytest.fixture

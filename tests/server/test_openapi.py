@@ -22,7 +22,7 @@ from memorist import Memory
 from memorist.server.auth import Guard, Keys
 from memorist.server.http.app import Limits, build_app
 from memorist.server.http.run import BoundedConnection
-from tests.server.test_routes_described import DOCUMENT
+from tests.server.api import ROUTES
 from tests.support.http_server import Served, serving
 
 EXAMPLES = 200 if os.environ.get("MEMORIST_PROVE") else 4
@@ -36,10 +36,10 @@ TOO_STRICT: Any = [positive_data_acceptance, negative_data_rejection]
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 TAKES_NOTHING = ("/health", "/ready", "/metrics")  # so that nothing can be wrong with it
 OPERATIONS = [
-    pytest.param(path, method, mode, id=f"{method} {path} {mode.value}")
-    for path, methods in DOCUMENT["paths"].items()
-    for method in methods
-    for mode in (MODES[:1] if path in TAKES_NOTHING else MODES)
+    pytest.param(route.path, method, mode, id=f"{method} {route.path} {mode.value}")
+    for route in ROUTES
+    for method in route.methods
+    for mode in (MODES[:1] if route.path in TAKES_NOTHING else MODES)
 ]
 
 
@@ -109,10 +109,13 @@ def schema(served: Served) -> Any:
     return schemathesis.openapi.from_dict(document)
 
 
-def test_the_document_is_openapi_3_1(schema: Any) -> None:
-    assert DOCUMENT["openapi"].startswith("3.1")
+def test_the_document_is_openapi_3_1(schema: Any, document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert {
+        (path, method.upper()) for path, its in document["paths"].items() for method in its
+    } == {(route.path, method) for route in ROUTES for method in route.methods}
     schema.validate()
-    for part in DOCUMENT["components"]["schemas"].values():
+    for part in document["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(part)
 
 
@@ -124,7 +127,7 @@ def test_an_operation_answers_as_the_document_says(
     key = served.key(None if path.startswith(ADMINS) else "ada")
     statuses: Counter[int] = Counter()
 
-    @given(case=schema[path][method.upper()].as_strategy(generation_mode=mode))
+    @given(case=schema[path][method].as_strategy(generation_mode=mode))
     @settings(
         max_examples=EXAMPLES,
         deadline=None,
@@ -157,7 +160,7 @@ def lead_there(case: Case[Any], ids: Ids, number: int) -> None:
         case.query["timeout_s"] = 0.05
 
 
-def test_below_a_path_the_document_names_it(served: Served) -> None:
+def test_below_a_path_the_document_names_it(served: Served, document: dict[str, Any]) -> None:
     app = build_app(served.memory, Guard(served.memory.keys))
 
     async def ask(root: str) -> Any:
@@ -165,5 +168,5 @@ def test_below_a_path_the_document_names_it(served: Served) -> None:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return (await client.get(f"{root}/openapi.json")).json()
 
-    assert asyncio.run(ask("/memory")) == DOCUMENT | {"servers": [{"url": "/memory"}]}
-    assert asyncio.run(ask("")) == DOCUMENT
+    assert asyncio.run(ask("/memory")) == document | {"servers": [{"url": "/memory"}]}
+    assert asyncio.run(ask("")) == document

@@ -1,4 +1,4 @@
-"""What is refused, and how: a table over every operation that the OpenAPI document names."""
+"""What is refused, and how: a table over every operation."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
 from memorist.server.http.middleware import FILES as TAKE_FILES
 from memorist.server.http.middleware import MAX_FILE_BYTES
+from tests.server.api import ROUTES
 from tests.server.test_chat_model import answers, talking
-from tests.server.test_routes_described import DOCUMENT
 from tests.support.http_server import Served, serving
 from tests.support.model_server import ModelServer
 
 OPERATIONS = [
-    (method.upper(), re.sub(r"\{\w+\}", "1", path), "requestBody" in told)
-    for path, methods in DOCUMENT["paths"].items()
-    for method, told in methods.items()
+    (method, re.sub(r"\{\w+\}", "1", route.path), route)
+    for route in ROUTES
+    for method in route.methods
 ]
-WITH_BODY = [(method, path) for method, path, takes in OPERATIONS if takes]
+WITH_BODY = [
+    (method, path)
+    for method, path, route in OPERATIONS
+    if route.body_field or "requestBody" in (route.openapi_extra or {})
+]
 JSON = {"Content-Type": "application/json"}
 TOO_MANY = 8 * 1024 * 1024 + 1
 PIXEL = "data:image/png;base64,iVBORw0KGgo="

@@ -2,92 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from memorist import Memory
-from memorist.server.chat import ChatRuntime
-from memorist.server.http.app import Limits, _routes
+
+@pytest.fixture(scope="module")
+def shapes(document: dict[str, Any]) -> dict[str, Any]:
+    return document["components"]["schemas"]  # type: ignore[no-any-return]
 
 
-def _document() -> dict[str, Any]:
-    with Memory(":memory:", embedder=None, extraction=None) as memory:
-        return _routes(memory, ChatRuntime(), False, Limits(), None).openapi()
-
-
-DOCUMENT = _document()
-
-
-def _operations() -> Iterator[Any]:
-    for path, methods in DOCUMENT["paths"].items():
-        for method, operation in methods.items():
-            if path.startswith("/api/"):
-                yield pytest.param(operation, id=f"{method} {path}")
-
-
-OPERATIONS = list(_operations())
-assert len(OPERATIONS) > 50  # parametrised over none, the tests below would pass
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_operation_says_what_it_does(operation: dict[str, Any]) -> None:
-    assert operation["summary"]
-    assert operation["description"]
-    assert operation["tags"]
-    for parameter in operation.get("parameters", ()):
-        shape = parameter["schema"]
-        plain = "default" in shape or "anyOf" in shape or "enum" in str(shape)
-        assert parameter.get("description") or plain, parameter["name"]
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_what_an_operation_answers_has_a_fitting_example(operation: dict[str, Any]) -> None:
-    for status, answer in operation["responses"].items():
-        if status[0] != "2" or "content" not in answer:
-            continue
-        for kind, told in answer["content"].items():
-            assert "example" in told, (status, kind)
-            if kind == "application/json":
-                _check(told["example"], told["schema"])
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_what_an_operation_takes_has_a_fitting_example(operation: dict[str, Any]) -> None:
-    if "requestBody" not in operation:
-        return
-    content = operation["requestBody"]["content"]
-    if list(content) == ["application/octet-stream"]:
-        assert content["application/octet-stream"]["schema"]["format"] == "binary"
-        return
-    schema = content["application/json"]["schema"]
-    shape = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
-    example = {
-        name: one["examples"][0] for name, one in shape["properties"].items() if "examples" in one
+@pytest.fixture(scope="module")
+def operations(document: dict[str, Any]) -> dict[str, Any]:
+    """Each of the API, by its method and path."""
+    return {
+        f"{method} {path}": operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if path.startswith("/api/")
     }
-    missing = set(shape.get("required", ())) - example.keys()
-    assert missing <= {"messages"}, "each required field has an example"
-    nested = {name: [{"role": "user", "content": "Hi"}] for name in missing}
-    _check({**example, **nested}, schema)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_every_number_has_its_bounds(operation: dict[str, Any]) -> None:
-    shapes = [parameter["schema"] for parameter in operation.get("parameters", ())]
-    if "application/json" in (content := operation.get("requestBody", {}).get("content", {})):
-        schema = content["application/json"]["schema"]
-        shape = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
-        assert shape["additionalProperties"] is False
-        shapes += shape["properties"].values()
-    for one in shapes:
-        for choice in one.get("anyOf", [one]):
-            if choice.get("type") in ("integer", "number"):
-                assert "minimum" in choice or "exclusiveMinimum" in choice
-                assert "maximum" in choice
+def test_an_operation_says_what_it_does(operations: dict[str, Any]) -> None:
+    assert len(operations) > 50
+    for name, operation in operations.items():
+        assert operation["summary"], name
+        assert operation["description"], name
+        assert operation["tags"], name
+        for parameter in operation.get("parameters", ()):
+            shape = parameter["schema"]
+            plain = "default" in shape or "anyOf" in shape or "enum" in str(shape)
+            assert parameter.get("description") or plain, (name, parameter["name"])
 
 
-def _check(example: Any, schema: dict[str, Any]) -> None:
-    whole = {**schema, "components": DOCUMENT["components"]}
+def test_what_an_operation_answers_has_a_fitting_example(
+    operations: dict[str, Any], shapes: dict[str, Any]
+) -> None:
+    for name, operation in operations.items():
+        for status, answer in operation["responses"].items():
+            if status[0] != "2" or "content" not in answer:
+                continue
+            for kind, told in answer["content"].items():
+                assert "example" in told, (name, status, kind)
+                if kind == "application/json":
+                    _check(told["example"], told["schema"], shapes)
+
+
+def test_what_an_operation_takes_has_a_fitting_example(
+    operations: dict[str, Any], shapes: dict[str, Any]
+) -> None:
+    for name, operation in operations.items():
+        content = operation.get("requestBody", {}).get("content", {})
+        if list(content) == ["application/octet-stream"]:
+            assert content["application/octet-stream"]["schema"]["format"] == "binary", name
+        elif content:
+            shape = _body(operation, shapes)
+            fields = shape["properties"].items()
+            example = {field: one["examples"][0] for field, one in fields if "examples" in one}
+            missing = set(shape.get("required", ())) - example.keys()
+            assert missing <= {"messages"}, f"{name}: each required field has an example"
+            nested = {field: [{"role": "user", "content": "Hi"}] for field in missing}
+            _check({**example, **nested}, shape, shapes)
+
+
+def test_every_number_has_its_bounds(operations: dict[str, Any], shapes: dict[str, Any]) -> None:
+    for name, operation in operations.items():
+        numbers = [parameter["schema"] for parameter in operation.get("parameters", ())]
+        if "application/json" in operation.get("requestBody", {}).get("content", {}):
+            shape = _body(operation, shapes)
+            assert shape["additionalProperties"] is False, name
+            numbers += shape["properties"].values()
+        for one in numbers:
+            for choice in one.get("anyOf", [one]):
+                if choice.get("type") in ("integer", "number"):
+                    assert "minimum" in choice or "exclusiveMinimum" in choice, name
+                    assert "maximum" in choice, name
+
+
+def _body(operation: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
+    """The shape of the JSON that an operation takes."""
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    return shapes[schema["$ref"].rsplit("/", 1)[1]]  # type: ignore[no-any-return]
+
+
+def _check(example: Any, schema: dict[str, Any], shapes: dict[str, Any]) -> None:
+    whole = {**schema, "components": {"schemas": shapes}}
     jsonschema.Draft202012Validator(whole).validate(example)

@@ -62,6 +62,19 @@ def spelled(fact: Fact) -> str:
     return f"{about}{fact.predicate} {fact.object}"
 
 
+def check(memory: Memory, story: Story) -> None:
+    """Memory and facts are what the story says."""
+    facts = [spelled(fact) for fact in memory.facts.list(user="ada")]
+    assert set(story.facts) <= set(facts), "they hold"
+    assert not set(story.ended) & set(facts), "they are over"
+    assert len(facts) == len(set(facts)), "nothing is there twice"
+    texts = [item.text for item in memory.memories.list(user="ada")]
+    for words in story.memories:
+        assert any(words in text for text in texts), f"a memory says {words!r}"
+    for words in story.gone:
+        assert not any(words in text for text in texts), f"no memory says {words!r}"
+
+
 def _messages(told: Sequence[tuple[str, str]]) -> list[Message]:
     days = (datetime.fromisoformat(day).replace(tzinfo=UTC) for day, _ in told)
     return [

@@ -1,14 +1,15 @@
-"""The stories, asked for what recall finds first and what a window shows."""
+"""After each story what is true, what recall finds first, and what a window shows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from memorist import Memory
-from tests.stories.stories import STORIES, Question, Story
+from tests.stories.stories import STORIES, Question, Story, check
 
 
 def first_that_tells(texts: Sequence[str], question: Question) -> str:
@@ -23,9 +24,10 @@ def quotes(content: str) -> list[str]:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_what_holds_comes_before_what_is_over(story: Story) -> None:
-    with Memory(":memory:", clock=lambda: story.end) as memory:
+def test_what_holds_is_true_and_comes_before_what_is_over(story: Story, tmp_path: Path) -> None:
+    with Memory(tmp_path / "a.db", clock=lambda: story.end) as memory:
         story.tell(memory)
+        check(memory, story)
         for question in story.questions:
             hits = memory.recall(question.ask, user="ada", deadline_ms=None).hits
             first = first_that_tells([hit.text for hit in hits], question)

@@ -28,7 +28,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
@@ -298,18 +297,19 @@ def _warm_up() -> None:
     for name in AT_WORK:
         import_module(f"memorist.{name}")
     from memorist import Message
-    from memorist.language.dates import find_dates
     from memorist.language.lexicon import category_of
-    from memorist.language.likeness import content_stems
-    from memorist.language.text import minilm_folder
+    from memorist.language.text import minilm_folder, synonyms_of
     from memorist.lifecycle.rules import extract
     from memorist.providers.minilm import _open_model
+    from memorist.providers.reader import _reader
     from memorist.providers.tokenizer import tokenizer_for
+    from memorist.recall.search import _dates
 
-    find_dates("last May", datetime.now(UTC))
-    category_of("so that the children need not read the words again")
-    content_stems("the stop words")
+    _dates()
+    synonyms_of("so that the children need not read the words again")
+    category_of("the same")
     extract(Message("user", "I moved to Berlin last May."))
+    _reader()
     for model in ("", "one whose vocabulary we do not hold"):
         tokenizer_for(model).count(["tea"])
     _open_model(minilm_folder(), 1)

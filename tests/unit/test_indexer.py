@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from memorist.recall.indexer import PASSAGES, Indexer
 from memorist.records.log import MAX_ATTEMPTS
 from memorist.records.memories import Add, Expire, Fact, MemoryItem
 from memorist.records.scope import Scope
+from memorist.store import runner
 from memorist.store.runner import ForegroundGate
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, Vectors, WordEmbedder
@@ -159,6 +161,19 @@ def test_while_requests_are_answered_one_lane_works_and_stands_back() -> None:
     with gate:
         assert not gate.is_quiet()
     assert not gate.is_quiet(), "one was answered just now"
+
+
+def test_work_that_somebody_waits_for_does_not_wait_for_requests_or_more_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("GATHER_SECONDS", "LONGEST_GATHER"):
+        monkeypatch.setattr(runner, name, 3_600.0)
+    gate = ForegroundGate()
+    with gate, ThreadPoolExecutor(1) as thread:
+        settling = thread.submit(gate.settle)
+        with gate.hurry():
+            settling.result(60)
+            gate.settle()
 
 
 def test_memories_facts_and_notes_get_vectors_too(store: SqliteStore) -> None:

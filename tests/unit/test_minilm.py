@@ -76,6 +76,15 @@ def test_it_keeps_the_contract(minilm: MiniLM) -> None:
     assert embedder.embed_query("a").shape == (MiniLM.width,)
 
 
+def test_the_embedders_of_a_process_read_their_model_and_its_vocabulary_once() -> None:
+    first, second = MiniLM(), MiniLM()
+    first.load()
+    second.load()
+
+    for one, other in zip(first._model, second._model, strict=True):
+        assert one is other
+
+
 def test_every_vector_has_unit_length(minilm: MiniLM) -> None:
     vectors = minilm.embed(TEXTS)
 

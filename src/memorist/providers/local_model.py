@@ -5,7 +5,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,12 @@ class WordPiece:
             else:
                 return (self.unknown,)
         return tuple(ids)
+
+
+@cache
+def word_pieces(folder: Path) -> WordPiece:
+    """The tokenizer of the models in a folder; one for all of a process, as it is slow to read."""
+    return WordPiece(folder)
 
 
 def split(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorist.forks import ProcessPart, fork_safe
 from memorist.language.text import minilm_folder
-from memorist.providers.local_model import WINDOW, WordPiece, open_session
+from memorist.providers.local_model import WINDOW, WordPiece, open_session, word_pieces
 from memorist.providers.reader import update_odds
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class MiniLM(_LocalEmbedder):
         return total
 
     def _open(self, folder: Path) -> tuple[WordPiece, Forward]:
-        return WordPiece(folder), _open_model(folder, self._threads)
+        return word_pieces(folder), _open_model(folder, self._threads)
 
     def update_chances(self, earlier: Vectors, later: Vectors) -> Vectors:
         """How likely a later message updates each of the earlier ones, by their vectors."""
@@ -159,7 +159,7 @@ class StaticEmbedder(_LocalEmbedder):
         import numpy as np
 
         table = np.load(folder / "static.npy", mmap_mode="r")
-        return WordPiece(folder), table, np.load(folder / "static_scale.npy")
+        return word_pieces(folder), table, np.load(folder / "static_scale.npy")
 
 
 @cache

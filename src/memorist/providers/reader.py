@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memorist.errors import ProviderError
 from memorist.language.text import minilm_folder
-from memorist.providers.local_model import WINDOW, WordPiece, open_session, places
+from memorist.providers.local_model import WINDOW, WordPiece, open_session, places, word_pieces
 from memorist.records.values import batches
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _reader() -> Reader | None:
     try:
         folder = minilm_folder()
         labels = _Labels(**json.loads((folder / "reader.json").read_text(encoding="utf-8")))
-        pieces = WordPiece(folder)
+        pieces = word_pieces(folder)
         return Reader(pieces, labels, _scorer(folder, pieces))
     except (ProviderError, OSError, ValueError, TypeError, KeyError) as error:
         log.warning("messages are read by rules alone: %s", error)

@@ -119,11 +119,13 @@ class JobRunner(ProcessPart):
         """Wait until no job is left but dead ones, for at most so long; return how many are."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.wake()
-        kinds = (*self.kinds, *self.awaited)
-        while (left := self._store.backlog(kinds)) or self.idle_at == float("-inf"):
-            if self.stopped or (deadline is not None and time.monotonic() >= deadline):
-                break
-            time.sleep(0.05)
+        kinds, pause = (*self.kinds, *self.awaited), 0.002
+        with self.gate.hurry():
+            while (left := self._store.backlog(kinds)) or self.idle_at == float("-inf"):
+                if self.stopped or (deadline is not None and time.monotonic() >= deadline):
+                    break
+                time.sleep(pause)
+                pause = min(1.5 * pause, 0.05)
         return left + self._store.backlog(self.kinds, dead=True)
 
     def run(self) -> None:
@@ -233,13 +235,13 @@ class ForegroundGate(ProcessPart):
 
     def __init__(self) -> None:
         self._changed = fork_safe(threading.Condition(threading.Lock()))
-        self._requests = 0
+        self._requests = self._hurried = 0
         self._left_at = float("-inf")
         self.watch_process()
 
     def after_fork(self, *, in_child: bool) -> None:
         if in_child:  # its parent's requests are not its own
-            self._requests = 0
+            self._requests = self._hurried = 0
 
     def __enter__(self) -> None:
         with self._changed:
@@ -257,12 +259,26 @@ class ForegroundGate(ProcessPart):
         with self._changed:
             self._changed.wait_for(lambda: not self._requests, GATE_SECONDS)
 
+    @contextlib.contextmanager
+    def hurry(self) -> Iterator[None]:
+        """A time in which somebody waits for the background work: nothing is gathered for it."""
+        with self._changed:
+            self._hurried += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._hurried -= 1
+
     def settle(self) -> None:
         """Wait until a request and the pause after it are over, but not for long."""
         began = time.monotonic()
         with self._changed:
-            while (now := time.monotonic()) - began < LONGEST_GATHER and (
-                self._requests or now - max(self._left_at, began) < GATHER_SECONDS
+            while (
+                not self._hurried
+                and (now := time.monotonic()) - began < LONGEST_GATHER
+                and (self._requests or now - max(self._left_at, began) < GATHER_SECONDS)
             ):
                 self._changed.wait(GATHER_SECONDS)
 
