@@ -14,7 +14,7 @@ from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.marks import RELATED
 from memorist.lifecycle.statement import POSTS, STATEMENT_EDGES, RuleMatch, Statement, distance
-from memorist.records.memories import PLANS, Claim
+from memorist.records.memories import ANY, COUPLES, PLANS, Claim
 
 ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
@@ -165,6 +165,8 @@ def _objects(
 ) -> list[str]:
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
     is_plan = predicate in PLANS
+    if food := match.parts.groupdict().get("food"):
+        return [f"{ANY} {match.language.foods[food.lower()]}"]
     if match.rule.object and not (is_plan and statement.needs_clause(match)):
         return [_without_lead(match.rule.object, match) if is_plan else match.rule.object]
     if predicate == "born on":
@@ -238,8 +240,13 @@ def _of_named(claims: Sequence[Claim], speaker: str) -> list[Claim]:
 
 
 def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims, with each plan once: what is an appointment is no event as well."""
+    """The claims, with each plan once: what is an appointment is no event as well.
+
+    Who has left Nora leaves nobody else.
+    """
     plans = list[Claim]()
+    if any(it.ends and it.predicate in COUPLES and not it.is_any for it in claims):
+        claims = [it for it in claims if not (it.is_any and it.predicate in COUPLES)]
     avoided = [it.object for it in claims if it.predicate == "avoids"]
     claims = [  # who has given up alcohol may still be a vegetarian
         replace(it, single=False)

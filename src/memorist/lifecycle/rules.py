@@ -320,7 +320,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
         of = figures if match.rule.group == "figure" else told
         of += _believed(match, statement, reading)
     claims = claims_told(told, figures, speaker, message.created_at)
-    ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
+    ended = {(each, claim.object) for claim in claims if claim.ends for each in claim.concerns}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
         text=text if recurs or not text else _dated(text, named),

@@ -11,8 +11,8 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import COUPLES, RELATED, SURER_THAN_RULES, MarkedPart
-from memorist.records.memories import PLANS
+from memorist.lifecycle.marks import RELATED, SURER_THAN_RULES, MarkedPart
+from memorist.records.memories import COUPLES, PLANS
 from memorist.records.values import later
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
@@ -130,7 +130,7 @@ class Statement(NamedTuple):
             for match in matches
             if match.rule.off
             or match.rule.gone
-            or match.rule.predicate in _REFUSALS
+            or match.rule.predicate in (*_REFUSALS, *COUPLES)
             or all(distance(span, match.parts.span()) > 0 for span in read)
         ]
 
