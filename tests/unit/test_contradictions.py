@@ -113,3 +113,32 @@ def test_what_is_no_break_up_leaves_the_partner(said: str) -> None:
 def test_who_left_somebody_may_have_found_another() -> None:
     facts = facts_after("my girlfriend is Nora", "Nora dumped me", "seeing someone new, Zoe")
     assert facts == {"user has partner Zoe"}
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "then"),
+    [
+        (
+            "I used to live in Graz, now it's Linz, but from June I'll be in Vienna",
+            "Linz",
+            "Vienna",
+        ),
+        ("früher hab ich in Graz gewohnt, jetzt in Linz, ab Juni in Wien", "Linz", "Wien"),
+        ("antes vivía en León, ahora en Cádiz, desde junio estaré en Madrid", "Cádiz", "Madrid"),
+        ("avant j'étais à Lyon, maintenant à Nantes, dès juin je serai à Paris", "Nantes", "Paris"),
+        ("我以前住在成都，现在住在重庆，六月起住在上海", "重庆", "上海"),
+    ],
+)
+def test_where_somebody_was_is_and_will_be_may_be_one_sentence(
+    said: str, now: str, then: str
+) -> None:
+    def homes(weeks: int) -> set[str]:
+        return {it for it in facts_after(said, weeks=weeks) if " lives in " in it}
+
+    assert homes(0) == {f"user lives in {now}"}
+    assert homes(6) == {f"user lives in {then}"}
+
+
+def test_a_memory_that_tells_what_follows_stays() -> None:
+    said = "I used to live in Graz, now it's Linz, but from June I'll be in Vienna"
+    assert told(said, "nice weather", weeks=6)[1] == [f"{said} [June 2026]"]

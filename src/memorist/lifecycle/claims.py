@@ -203,8 +203,12 @@ def _without_lead(thing: str, match: RuleMatch) -> str:
 def claims_told(
     told: Iterable[Claim], figures: Iterable[Claim], speaker: str, said_at: datetime
 ) -> list[Claim]:
-    """What a sentence tells: its claims, and those figures that these do not tell, too."""
+    """What a sentence tells: its claims, and those figures that these do not tell, too.
+
+    What is to come follows what is so by now.
+    """
     claims = _without_doubles(_each_once(_of_named([*told], speaker), said_at))
+    claims.sort(key=lambda it: it.valid_from is not None and it.valid_from > said_at)
     more = _each_once(figures, said_at)
     return [*claims, *(it for it in more if not any(_is_figure_of(it, one) for one in claims))]
 

@@ -508,13 +508,15 @@ def _end(
 ) -> None:
     """End a record: with a fact the memories that state it, with a memory the facts it states.
 
-    What is planned to end goes on until then.
+    What is planned to end goes on until then. A memory that states what follows, too, stays.
     """
     heirs: dict[str, str | None] = {}
     record = _record(db, scope, id_)
+    goes_on = False
     if isinstance(record, Fact):
         heir = successor.memory if isinstance(successor, Fact) else None
-        heirs |= {item.id: heir for item in stating(db, scope, record)}
+        goes_on = heir is not None and heir == record.memory
+        heirs |= {item.id: heir for item in stating(db, scope, record) if item.id != heir}
     elif isinstance(change, Expire) or not change.alone:
         for fact in _stated(db, scope, record):
             others = [item.id for item in stating(db, scope, fact) if item.ended_at is None]
@@ -532,7 +534,7 @@ def _end(
             untrue = change.reason == CORRECTED
         else:
             untrue = bool(db.run(end_fact, **values, now=db.now))
-        if untrue:
+        if untrue and not goes_on:
             _mark(db, scope.owner, each, since=since)
     # Search finds what holds.
     for query in () if planned else ("delete_view_passages", "delete_entities"):
