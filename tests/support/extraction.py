@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memorist import Message
+from memorist import Memory, Message
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
@@ -21,6 +21,7 @@ ADA = Scope(user="ada", agent="tutor", session="talk")
 HOME = Scope(user="ada", agent="tutor")
 ALL = Policy(share=1.0)
 KINDS = ("embed", "derive")
+MONDAY = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
 
 class Clock:
@@ -107,3 +108,23 @@ def texts(store: SqliteStore, scope: Scope = HOME) -> list[str]:
 def about(asked: str) -> list[str]:
     """The messages that a question is about."""
     return [json.loads(line)["text"] for line in asked.splitlines() if line.startswith('{"n"')]
+
+
+def told(*messages: str, weeks: int = 0) -> tuple[set[str], list[str]]:
+    """The facts that hold and the memories, so many weeks after messages told a day apart."""
+    said = [
+        Message("user", text, created_at=MONDAY + timedelta(days=day))
+        for day, text in enumerate(messages)
+    ]
+    now = said[-1].created_at + timedelta(weeks=weeks, minutes=1)
+    with Memory(":memory:", embedder=None, clock=lambda: now) as memory:
+        memory.remember(said, user="ada")
+        assert memory.jobs.catch_up(300) == 0
+        facts = memory.facts.list(user="ada")
+        memories = [item.text for item in memory.memories.list(user="ada")]
+    return {f"{fact.subject} {fact.predicate} {fact.object}" for fact in facts}, memories
+
+
+def facts_after(*messages: str, weeks: int = 0) -> set[str]:
+    """The facts that hold when messages were told, a day apart, and so many weeks have passed."""
+    return told(*messages, weeks=weeks)[0]

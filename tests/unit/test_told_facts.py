@@ -9,22 +9,7 @@ import pytest
 from memorist import Memory, Message
 from memorist.lifecycle.rules import extract
 from memorist.providers.reader import read
-
-MONDAY = datetime(2026, 5, 4, 9, tzinfo=UTC)
-
-
-def facts_after(*messages: str, weeks: int = 0) -> set[str]:
-    """The facts that hold when messages were told, a day apart, and so many weeks have passed."""
-    told = [
-        Message("user", text, created_at=MONDAY + timedelta(days=day))
-        for day, text in enumerate(messages)
-    ]
-    now = told[-1].created_at + timedelta(weeks=weeks, minutes=1)
-    with Memory(":memory:", embedder=None, clock=lambda: now) as memory:
-        memory.remember(told, user="ada")
-        assert memory.jobs.catch_up(300) == 0
-        facts = memory.facts.list(user="ada")
-    return {f"{fact.subject} {fact.predicate} {fact.object}" for fact in facts}
+from tests.support.extraction import MONDAY, facts_after
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 In these files a keyword ends in `*` where any ending will do, and holds `_` for a space. Patterns
 (see `patterns.py`) stand one on a line and match whole words; `{part}` in them is a part named in
 the file, `{start}` the beginning of a clause, and `<object>`, `<list>`, `<name>`, `<names>`,
-`<former>`, `<topic>`, `<thing>` and `<relation>` are what a claim is made of.
+`<former>`, `<topic>`, `<thing>`, `<relation>` and `<food>` are what a claim is made of.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ class Language:
     relations: Mapping[str, str]
     favourites: Mapping[str, str]
     deeds: Mapping[str, str]  # verbs of what people do for a living, and their predicates
+    foods: Mapping[str, str]  # how the diets of those who eat none begin
     cues: Mapping[str, Pattern]
     tasks: Mapping[str, Pattern]  # plans that go by several words, by the one that stands for these
     rules: tuple[Rule, ...]
@@ -172,7 +173,9 @@ def language(code: str) -> Language:
     shared: Mapping[str, str] = data("shared", "technologies")["parts"]
     parts = {name: plain(part) for name, part in {**shared, **written["parts"]}.items()}
     relations = _names(written["relations"])
+    foods = _names(written["foods"])
     parts["relation"] = _any(sorted(relations, key=len, reverse=True))
+    parts["food"] = _any(foods)
     parts["joins"] = written["joins"]
     parts["start"] = _START + parts.get("start", "")
 
@@ -202,6 +205,7 @@ def language(code: str) -> Language:
         relations=relations,
         favourites=_names(written["favourites"]),
         deeds=_names(written.get("deeds", {})),
+        foods=foods,
         cues=cues,
         tasks={name: pattern(lines) for name, lines in written["tasks"].items()},
         rules=rules,
@@ -388,7 +392,7 @@ def _slot(name: str, parts: Mapping[str, str]) -> str:
     names = rf"{_NAME}(?:(?:\s*[,，、]\s*|\s*(?:{parts['joins']})\s*){{1,2}}{_NAME}){{0,4}}"
     shapes = {"list": _LISTED, "name": _NAME, "names": names, "former": _PHRASE + "?"}
     shapes |= dict.fromkeys(("thing", "topic"), r"(?:[\w'-]+ ){0,2}?[\w'-]+?")
-    shape = (shapes | {"relation": parts["relation"]}).get(name, _PHRASE)
+    shape = (shapes | {each: parts[each] for each in ("relation", "food")}).get(name, _PHRASE)
     return f"(?P<{'object' if name in ('list', 'name', 'names') else name}>{shape})"
 
 

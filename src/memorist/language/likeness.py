@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
 from memorist.language.dates import find_dates
 from memorist.language.lexicon import codes_of, languages_of, plain
 from memorist.language.patterns import Pattern
-from memorist.language.text import clauses, stems, stop_words
+from memorist.language.text import LANGUAGES, clauses, data, stems, stop_words
 from memorist.records.values import UNSPACED, fold
 
 LOOK_AT_CHARS = 4_000
@@ -41,6 +42,7 @@ SAME_MATTER = 0.5  # how like each other two clauses on the same matter are at l
 MOVED = "moved"  # what the words for what is done begin with, of who lives in a new place
 SAME_TASK = 0.75  # the share of the words of a task that name it
 _MIN_WORDS = 2  # of a clause that is compared, and that two of them share
+Words = tuple[str, ...]
 _OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
 
 
@@ -55,7 +57,64 @@ def alike(one: str, two: str) -> float:
         or _denies(one) != _denies(two)
         or names_differ(names_in(one), names_in(two))
     )
-    return min(dice(first, second), _OPPOSED if opposed else 1.0)
+    likeness = dice(first, second)
+    if likeness > _OPPOSED and not opposed:
+        opposed = is_reversed(one, two)
+    return min(likeness, _OPPOSED if opposed else 1.0)
+
+
+def is_reversed(one: str, two: str) -> bool:
+    """Whether two things have changed places: "tea over coffee", "coffee over tea".
+
+    In a list they may: "tea and coffee". A phrase may stand elsewhere as a whole: "in May I moved".
+    """
+    first, second = _runs(stems(one), stems(two))
+    content = _content(f"{one} {two}")
+    shared = [it for it in dict.fromkeys(first) if it in second and not content.isdisjoint(it)]
+    pairs = [
+        (left, right)
+        for left, right in combinations(shared, 2)
+        if (first.index(left) < first.index(right)) != (second.index(left) < second.index(right))
+        and not (_are_listed(first, left, right) and _are_listed(second, left, right))
+    ]
+    alike = _neighbours_shared(first, second)
+    return any(_neighbours_shared(first, _exchanged(second, *pair)) > alike for pair in pairs)
+
+
+def _runs(one: Sequence[str], two: Sequence[str]) -> tuple[list[Words], list[Words]]:
+    """The words of two texts; names of several words, which follow each other in both, as one."""
+    both = {*pairwise(one)} & {*pairwise(two)}
+    function_words = _function_words()
+
+    def joined(words: Sequence[str]) -> list[Words]:
+        runs: list[Words] = []
+        for word in words:
+            follows = bool(runs) and (runs[-1][-1], word) in both
+            if follows and function_words.isdisjoint((runs[-1][-1], word)):
+                runs[-1] = (*runs[-1], word)
+            else:
+                runs.append((word,))
+        return runs
+
+    return joined(one), joined(two)
+
+
+def _are_listed(words: Sequence[Words], one: Words, two: Words) -> bool:
+    """Whether two words stand side by side, or with an "and" between them or more of a list."""
+    start, stop = sorted((words.index(one), words.index(two)))
+    between = set(chain.from_iterable(words[start + 1 : stop]))
+    return not between or bool(between & _joins() and not (between & _function_words()) - _joins())
+
+
+def _exchanged(words: Sequence[Words], one: Words, two: Words) -> list[Words]:
+    places = {one: two, two: one}
+    return [places.get(word, word) for word in words]
+
+
+def _neighbours_shared(one: Sequence[Words], two: Sequence[Words]) -> int:
+    """How many pairs of neighbours two texts share, with their edges."""
+    first, second = ({*pairwise([(), *it, ()])} for it in (one, two))
+    return len(first & second)
 
 
 class Clause(NamedTuple):
@@ -249,17 +308,35 @@ def _is_form(one: str, other: str) -> bool:
     return one == other or (is_longer and long.startswith(short))
 
 
-def is_same_thing(one: str, two: str) -> bool:
-    """Whether two figures may be of one thing: of a "day rate" and a rate, no "heart rate"."""
+def is_same_thing(one: str, two: str, predicate: str) -> bool:
+    """Whether two figures may be of one thing: of a "day rate" and a rate, no "heart rate".
+
+    Whether two diets take each other's place, too.
+    """
+    if predicate == "diet":
+        return _diet_apart(one) == _diet_apart(two)
     if not (one.endswith(")") and two.endswith(")")):
         return True
     first, second = (set(it[it.rfind("(") :].strip("()").split()) for it in (one, two))
     return first <= second or second <= first
 
 
+def _diet_apart(diet: str) -> str | None:
+    """Which of the diets that one may follow beside others a diet is, if it is one."""
+    said = plain(diet).lower()
+    listed: Sequence[str] = data("shared", "predicates")["diets_apart"]
+    return next((one for one in listed if any(word in said for word in one.split())), None)
+
+
 def _task_words(text: str) -> set[str]:
     words = {*stems(text)} - _function_words()
     return {word for word in words if word[1:] or not word.isascii() or word.isdigit()}
+
+
+@cache
+def _joins() -> frozenset[str]:
+    """The words of all languages that join the things of a list."""
+    return frozenset(word for code in LANGUAGES for word in stems(data(code, "rules")["joins"]))
 
 
 @cache

@@ -14,7 +14,7 @@ from memorist.language.people import is_lifelong, names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.marks import RELATED
 from memorist.lifecycle.statement import POSTS, STATEMENT_EDGES, RuleMatch, Statement, distance
-from memorist.records.memories import PLANS, Claim
+from memorist.records.memories import ANY, COUPLES, PLANS, Claim
 
 ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
@@ -180,6 +180,8 @@ def _objects(
 ) -> list[str]:
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
     is_plan = predicate in PLANS
+    if food := match.parts.groupdict().get("food"):
+        return [f"{ANY} {match.language.foods[food.lower()]}"]
     if match.rule.object and not (is_plan and statement.needs_clause(match)):
         return [_without_lead(match.rule.object, match) if is_plan else match.rule.object]
     if predicate == "born on":
@@ -216,8 +218,12 @@ def _without_lead(thing: str, match: RuleMatch) -> str:
 def claims_told(
     told: Iterable[Claim], figures: Iterable[Claim], speaker: str, said_at: datetime
 ) -> list[Claim]:
-    """What a sentence tells: its claims, and those figures that these do not tell, too."""
+    """What a sentence tells: its claims, and those figures that these do not tell, too.
+
+    What is to come follows what is so by now.
+    """
     claims = _without_doubles(_each_once(_of_named([*told], speaker), said_at))
+    claims.sort(key=lambda it: it.valid_from is not None and it.valid_from > said_at)
     more = _each_once(figures, said_at)
     return [*claims, *(it for it in more if not any(_is_figure_of(it, one) for one in claims))]
 
@@ -253,8 +259,13 @@ def _of_named(claims: Sequence[Claim], speaker: str) -> list[Claim]:
 
 
 def _without_doubles(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims, with each plan once: what is an appointment is no event as well."""
+    """The claims, with each plan once: what is an appointment is no event as well.
+
+    Who has left Nora leaves nobody else.
+    """
     plans = list[Claim]()
+    if any(it.ends and it.predicate in COUPLES and not it.is_any for it in claims):
+        claims = [it for it in claims if not (it.is_any and it.predicate in COUPLES)]
     avoided = [it.object for it in claims if it.predicate == "avoids"]
     claims = [  # who has given up alcohol may still be a vegetarian
         replace(it, single=False)

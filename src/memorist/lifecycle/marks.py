@@ -16,7 +16,7 @@ from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.people import names_someone, names_user
 from memorist.language.text import is_single_valued
 from memorist.providers.reader import Mark
-from memorist.records.memories import PLANS
+from memorist.records.memories import COUPLES, PLANS
 
 NOTHING = 0.3  # how likely a message is worth keeping, for marks to count and all rules to be tried
 ALWAYS = frozenset(
@@ -44,7 +44,6 @@ RELATED: Mapping[str, str] = {
     **dict.fromkeys(("son", "daughter", "child"), "has child"),
     **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
 }
-COUPLES = frozenset(("married to", "has partner"))
 
 
 class MarkedPart(PatternMatch):
@@ -163,11 +162,13 @@ def _is_of_other(before: str, predicate: str, language: Language) -> bool:
     if not relations:
         return False
     of = RELATED.get(relations[-1], f"has {relations[-1]}")
-    return of != predicate and not {of, predicate} <= COUPLES
+    return of != predicate and not {of, predicate} <= {*COUPLES}
 
 
 def read_as(predicate: str) -> tuple[str, ...]:
     """What the reader may take a claim for: "no bullet points" is a preference, or a dislike."""
     if predicate in PLANS:
         return ("",)
+    if predicate in COUPLES:
+        return COUPLES
     return (predicate, "prefers") if predicate == "dislikes" else (predicate,)

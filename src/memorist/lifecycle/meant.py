@@ -1,4 +1,4 @@
-"""What a correction corrects, which plan has another date now, and who a name is."""
+"""What facts a statement means: what a correction corrects, which plan has another date now."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 
 from memorist.language.dates import find_dates
 from memorist.language.lexicon import languages_of
-from memorist.language.likeness import is_put_off
+from memorist.language.likeness import is_put_off, is_reversed
 from memorist.language.patterns import Pattern, escape
 from memorist.language.people import People, names_someone
 from memorist.language.text import is_single_valued, stems
 from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem, plain_text
 
+_VERSION = Pattern(r"\s+v?\d[\w.]*$")
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _FIGURE = re.compile(r"\w*\d+(?:[.:]\d+)*\w*")
 _DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
@@ -97,3 +98,17 @@ def is_mistaken(claim: Claim, candidate: Candidate, people: People) -> bool:
         return False
     words = plain_text(candidate.text).split()
     return not any(word in one.relations for one in languages_of(candidate.text) for word in words)
+
+
+def other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) -> list[Fact]:
+    """What was used before in another version, or said the other way round: "tea over coffee"."""
+    name = _VERSION.sub("", claim.object).lower()
+    if claim.predicate != "uses" or name == claim.object.lower():
+        return [fact for fact in rivals if is_reversed(fact.object, claim.object)]
+    return [
+        fact
+        for fact in rivals
+        if _VERSION.sub("", fact.object).lower() == name
+        and not fact.is_about(claim.object)
+        and not {*fact.sources} & {*candidate.sources}  # a message may name several
+    ]

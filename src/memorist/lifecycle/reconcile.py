@@ -13,17 +13,25 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from memorist.language.lexicon import plain
 from memorist.language.likeness import alike, contains, is_inflected, is_same_task, is_same_thing
-from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
-from memorist.lifecycle.meant import end_of, is_mistaken, meant_by, named, partly, put_off, redated
+from memorist.lifecycle.meant import (
+    end_of,
+    is_mistaken,
+    meant_by,
+    named,
+    other_versions,
+    partly,
+    put_off,
+    redated,
+)
 from memorist.lifecycle.neighbours import UNDATED, Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.log import trust_of
 from memorist.records.memories import (
-    ANY,
     CORRECTED,
     FIRST,
     PLANS,
@@ -48,7 +56,6 @@ from memorist.store.base import Store
 NEWER = "something newer was said"
 OFF = "the plan has changed"
 _WITHOUT = ("avoids", "dislikes")  # predicates of things that may well be gone
-_VERSION = Pattern(r"\s+v?\d[\w.]*$")
 SHORTLY = timedelta(days=7)  # within which a place may lie in the one named before
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
@@ -249,7 +256,7 @@ def _claims(
             for fact in facts
             if fact.topic in topics
             and fact.known_to is None
-            and is_same_thing(fact.object, claim.object)
+            and (claim.is_any or is_same_thing(fact.object, claim.object, claim.predicate))
         ]
         yield from made(resolve_claim(claim, rivals, candidate, new))
 
@@ -281,7 +288,7 @@ def resolve_claim(
         return _restated(known, since, candidate, new)
     if ahead and (newer := [fact for fact in rivals if replaces and _began_since(fact, candidate)]):
         return [Add(replace(new, valid_to=since, superseded_by=newer[-1].id, reason=NEWER))]
-    compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
+    compared = rivals if replaces else [*same, *other_versions(claim, rivals, candidate)]
     if is_past:
         return [Add(_until_next(new, since, compared))]
     if later := [fact for fact in rivals if replaces and _follows(fact, since, candidate)]:
@@ -316,7 +323,7 @@ def _resolve_end(
     if claim.predicate in PLANS:  # what a message tells as done is not what it plans
         same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
     ended = _ended(same, since, candidate)
-    is_named = is_single and claim.object != ANY
+    is_named = is_single and not claim.is_any
     return _past(new, since, rivals) if is_named and not ended else ended
 
 
@@ -339,22 +346,10 @@ def _is_meant(claim: Claim, fact: Fact) -> bool:
         return is_inflected(fact.object, claim.object, at_end=True)
     if claim.ends:  # "my notice at Southmead" is one at "Southmead hospital"
         partly = is_single_valued(claim.predicate)
-        return claim.object == ANY or is_inflected(fact.object, claim.object, partly=partly)
+        return claim.means(plain(fact.object)) or is_inflected(
+            fact.object, claim.object, partly=partly
+        )
     return fact.is_about(claim.object)
-
-
-def _other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) -> list[Fact]:
-    """What was used before in another version: "Postgres 14", when it is "Postgres 16" now."""
-    name = _VERSION.sub("", claim.object).lower()
-    if claim.predicate != "uses" or name == claim.object.lower():
-        return []
-    return [
-        fact
-        for fact in rivals
-        if _VERSION.sub("", fact.object).lower() == name
-        and not fact.is_about(claim.object)
-        and not {*fact.sources} & {*candidate.sources}  # a message may name several
-    ]
 
 
 def _ended(same: Sequence[Fact], since: datetime, candidate: Candidate) -> list[Change]:
@@ -396,7 +391,7 @@ def _is_off(claim: Claim, fact: Fact, candidate: Candidate) -> bool:
     if not _is_to_come(fact, candidate):
         is_home = fact.predicate == "lives in" and fact.valid_to is None
         return is_home and fact.is_about(claim.object)
-    if claim.object == ANY:
+    if claim.is_any:
         return claim.predicate not in PLANS  # other plans stay
     return is_same_task(fact.object, claim.object)
 

@@ -354,7 +354,7 @@ def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessa
         of = figures if match.rule.group == "figure" else told
         of += _believed(match, statement, reading)
     claims = claims_told(told, figures, statement.speaker, statement.said_at)
-    ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
+    ended = {(each, claim.object) for claim in claims if claim.ends for each in claim.concerns}
     return [
         claim
         for claim in claims
@@ -375,6 +375,7 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
     dropped = list[RuleMatch]()
     for mark in (it for it in wanted if it.is_marked):
         predicate, thing = str(mark.rule.predicate), plain(str(mark.rule.object)).lower()
+        to_come = any(_is_to_come(it, statement) for it in claims_of(mark, statement))
         alike = PLANS if predicate in PLANS else (predicate,)
         rivals = [
             (match, plain(claim.object).lower(), claim.ends)
@@ -397,8 +398,19 @@ def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
         elif same or any(_contains(match, mark) for match in by_rules):
             dropped.append(mark)
         elif is_single_valued(predicate):
-            dropped += [match for match, _, ends in rivals if ends == mark.rule.ends]
+            dropped += [
+                match
+                for match, claims in told
+                for it in claims
+                if it.predicate == predicate
+                and it.ends == mark.rule.ends
+                and to_come == _is_to_come(it, statement)
+            ]
     return [match for match in wanted if not any(match is it for it in dropped)]
+
+
+def _is_to_come(claim: Claim, statement: Statement) -> bool:
+    return claim.valid_from is not None and claim.valid_from > statement.said_at
 
 
 def _is_unwanted(match: RuleMatch, matches: Sequence[RuleMatch]) -> bool:

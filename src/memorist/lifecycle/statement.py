@@ -11,8 +11,8 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import COUPLES, RELATED, SURER_THAN_RULES, MarkedPart
-from memorist.records.memories import PLANS
+from memorist.lifecycle.marks import RELATED, SURER_THAN_RULES, MarkedPart
+from memorist.records.memories import COUPLES, PLANS
 from memorist.records.values import later
 
 STATEMENT_EDGES = " ,;:—–-，；：、(（"
@@ -130,7 +130,7 @@ class Statement(NamedTuple):
             for match in matches
             if match.rule.off
             or match.rule.gone
-            or match.rule.predicate in _REFUSALS
+            or match.rule.predicate in (*_REFUSALS, *COUPLES)
             or all(distance(span, match.parts.span()) > 0 for span in read)
         ]
 
@@ -206,11 +206,18 @@ class Statement(NamedTuple):
             return True
         cues, (start, end) = match.language.cues, match.parts.span()
         first, last = self.clauses.around(min(start + 1, end - 1), end)
+        told = self.clauses.text[first : min(last, max(end, day.place[0]))]
+        if cues["nows"].search(told):  # "it's Linz now but from June I'll be in Vienna"
+            return False
         if not first <= day.place[0] < last:  # "first day at Lumen next week, as an engineer"
             return self.ahead and not cues["own"].search(self.clauses.text[first:last])
         said = self.clauses.text[first : max(end, day.place[0])]
-        led = self.clauses.text[max(first, day.place[0] - _LEAD_CHARS) : day.place[1]]
-        return bool(cues["from"].search(led)) or not cues["states"].search(said)
+        is_led = cues["from"].search(self._led(day, first))
+        return bool(is_led) or not cues["states"].search(said)
+
+    def _led(self, day: DateSpan, first: int) -> str:
+        """A date with what leads to it in its clause: "from June"."""
+        return self.clauses.text[max(first, day.place[0] - _LEAD_CHARS) : day.place[1]]
 
     def is_of_plan(self, first: int, last: int, day: DateSpan) -> bool:
         """Whether a date, taken for a past one, is that of a plan outside of some clauses."""
@@ -223,9 +230,8 @@ class Statement(NamedTuple):
             return False
         if match.rule.group != "figure":
             return True
-        led = self.clauses.text[max(0, day.place[0] - _LEAD_CHARS) : day.place[1]]
         apart = distance(match.parts.span("object"), day.place) > 0
-        return apart and bool(match.language.cues["from"].search(led))
+        return apart and bool(match.language.cues["from"].search(self._led(day, 0)))
 
     def clause_of(self, match: RuleMatch) -> tuple[int, int]:
         """Where the clause of a match begins and ends; a match begins at the edge of a word."""
@@ -285,8 +291,8 @@ class Statement(NamedTuple):
         holds = match.language.cues["states"].search(self.clauses.text[first:last])
         spans = self.dates("plan" if holds else match.rule.group)  # next June, or the last
         for span in (it for it in spans if it.end > self.said_at):
-            led = self.clauses.text[max(first, span.place[0] - _LEAD_CHARS) : span.place[1]]
-            if first <= span.place[0] < last and match.language.cues["until"].search(led):
+            led = match.language.cues["until"].search(self._led(span, first))
+            if first <= span.place[0] < last and led:
                 return span
         return None
 
@@ -337,7 +343,7 @@ class Statement(NamedTuple):
         return bool(cues["brief"].search(clause)) or any(
             span.end > self.said_at
             and span.end - span.start < _STAY
-            and not cues["from"].search(clause[: span.place[0] - first][-_LEAD_CHARS:])
+            and not cues["from"].search(self._led(span, first))
             for span in spans
         )
 

@@ -14,8 +14,11 @@ Tier = Literal["short", "long"]
 State = Literal["current", "over", "all"]
 EDITED = "edited"  # why a memory ended whose words or labels a person changed
 CORRECTED = "corrected"  # why one ended that a later message corrects
+COUPLES = ("married to", "has partner")
 PLANS = ("plans", "event", "has appointment")  # predicates whose object is a whole statement
-ANY = "*"  # the object of a claim that is about every plan with its subject and predicate
+# The object of a claim about every fact with its subject and predicate or, if beginnings of words
+# follow, about those that name one of them.
+ANY = "*"
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -178,10 +181,22 @@ class Claim:
     moves: bool = False
 
     @property
+    def is_any(self) -> bool:
+        """Whether it is about facts whose objects it does not name."""
+        return self.object.startswith(ANY)
+
+    def means(self, thing: str) -> bool:
+        """Whether it is about a thing, though it does not name it."""
+        begun = plain_text(self.object.removeprefix(ANY)).split()
+        return self.is_any and (not begun or any(it in plain_text(thing) for it in begun))
+
+    @property
     def concerns(self) -> tuple[str, ...]:
         """The predicates of facts that it may end or replace: what is done has no deadline."""
         if self.moves:
             return PLANS
+        if self.ends and self.predicate in COUPLES:
+            return COUPLES
         is_done = self.ends and self.predicate == PLANS[0]
         return (self.predicate, "deadline") if is_done else (self.predicate,)
 

@@ -507,9 +507,15 @@ def _end(
     change: Supersede | Expire | Retract,
     successor: MemoryItem | Fact | None = None,
 ) -> None:
-    """End a record, and what ends with it; what is planned to end goes on until then."""
+    """End a record, and what ends with it; what is planned to end goes on until then.
+
+    A memory that states what follows, too, stays.
+    """
     by = None if isinstance(change, Supersede) else change.by
-    heirs = _ending_with(db, scope, _record(db, scope, id_), change, successor)
+    record = _record(db, scope, id_)
+    heir = _heir(successor)
+    goes_on = isinstance(record, Fact) and heir is not None and heir == record.memory
+    heirs = _ending_with(db, scope, record, change, successor)
     heirs[id_] = by if successor is None else successor.id
     end_item, end_fact, since = "end_item", "end_fact_validity", change.at
     planned = not isinstance(change, Retract) and change.planned
@@ -524,7 +530,7 @@ def _end(
             untrue = change.reason == CORRECTED
         else:
             untrue = bool(db.run(end_fact, **ending, now=db.now))
-        if untrue:
+        if untrue and not goes_on:
             _mark(db, scope.owner, each, since=since)
     if not planned:  # search finds what holds
         for query in ("delete_view_passages", "delete_entities"):
@@ -541,8 +547,8 @@ def _ending_with(
 ) -> dict[str, str | None]:
     """What ends with a record, by its heir: the memories of a fact, or the facts of a memory."""
     if isinstance(record, Fact):
-        heir = successor.memory if isinstance(successor, Fact) else None
-        return {item.id: heir for item in stating(db, scope, record)}
+        heir = _heir(successor)
+        return {item.id: heir for item in stating(db, scope, record) if item.id != heir}
     ending: dict[str, str | None] = {}
     if isinstance(change, Expire) or not change.alone:
         for fact in _stated(db, scope, record):
@@ -550,6 +556,11 @@ def _ending_with(
             if others == [record.id] or not isinstance(change, Expire):
                 ending |= dict.fromkeys([fact.id, *others])  # else another still states it
     return ending
+
+
+def _heir(successor: MemoryItem | Fact | None) -> str | None:
+    """The memory that states the fact which follows."""
+    return successor.memory if isinstance(successor, Fact) else None
 
 
 def _mark(db: Db, owner: str, id_: str, *, since: datetime | None) -> None:
