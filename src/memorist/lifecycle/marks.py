@@ -80,6 +80,8 @@ def sure_marks(
 
     Each is given with its place and its text; where "she" has become a name, it lies elsewhere.
     """
+    if not marks:  # mostly
+        return
     own = bool(language.cues["own"].search(plain(sentence)))
     # "Actually it's Bergen": what that corrects is for others to find out.
     corrects = bool(language.cues["corrections"].search(plain(sentence)))
