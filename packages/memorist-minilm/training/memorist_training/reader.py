@@ -34,7 +34,13 @@ from memorist_training.claims import KINDS, TOLD, VALUES, Exchange, Told, split
 from memorist_training.learning import Learner, Recorded
 from memorist_training.network import OF_WORDS, PARTS, SIZES, Output, Readers, fused, key_of
 from memorist_training.pairs import Pair
-from memorist_training.prepare import PACKAGE, prepare_reader, read_prepared_claims
+from memorist_training.prepare import (
+    ADAPTER,
+    PACKAGE,
+    prepare_reader,
+    read_factors,
+    read_prepared_claims,
+)
 from memorist_training.reading import measure, measure_pairs
 
 READER = PACKAGE / "reader.npz"
@@ -260,8 +266,9 @@ def _step(change: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Prepare, train, measure, and write the reader."""
     options = parser().parse_args()
+    adapter = READER if options.refine else ADAPTER
     if not options.prepared.exists():
-        prepare_reader(options.prepared)
+        prepare_reader(options.prepared, adapter)
     if options.prepare_only:
         return
     messages, pairs, measured, base = read_prepared_claims(options.prepared)
@@ -274,10 +281,10 @@ def main() -> None:
     torch.set_float32_matmul_precision("high")
     _say(recipe=asdict(recipe), messages=len(messages), pairs=len(pairs))
     lessons, odds = Lessons(messages=kept, pairs=pairs, base=base), drawn_odds(pairs)
-    begun = None
+    begun, factors = None, read_factors(adapter)
     if options.refine:
-        with np.load(READER) as written:
-            teachers = restored(written, base)
+        with np.load(READER) as arrays:
+            teachers = restored(arrays, base)
         begun = teachers.state_dict()
         teachers = teachers.to("cuda" if torch.cuda.is_available() else "cpu")
     else:
@@ -286,7 +293,8 @@ def main() -> None:
 
     def look(model: Readers) -> None:
         _say(reader=measure(model, held_out), pairs=measure_pairs(model, measured, odds))
-        np.savez_compressed(options.out, **changes(model, base, odds))  # type: ignore[arg-type]
+        written = {**changes(model, base, odds), **factors}
+        np.savez_compressed(options.out, **written)  # type: ignore[arg-type]
 
     model = fit(lessons, recipe, teachers, begun=begun, looks=options.looks, look=look)
     look(model)
