@@ -76,6 +76,7 @@ def by_day(
             [
                 Message(
                     role=row.get("role", "user"),
+                    name=row.get("speaker"),
                     content=row["text"],
                     message_id=row["id"],
                     created_at=day_of(date) + apart * place,

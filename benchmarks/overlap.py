@@ -51,14 +51,22 @@ def read_fingerprints() -> set[bytes]:
 def corpus_texts() -> Iterator[tuple[str, str]]:
     """Every text of the corpus, with the name of its writer."""
     sys.path.insert(0, str(TRAINING))
-    from memorist_training.corpus import read_corpus, read_stories, texts_of, texts_of_story
+    from memorist_training.corpus import (
+        STORIES,
+        TALKS,
+        read_corpus,
+        read_stories,
+        texts_of,
+        texts_of_story,
+    )
 
     for example in read_corpus():
         for text in texts_of(example):
             yield example.writer, text
-    for story in read_stories():
-        for text in texts_of_story(story):
-            yield "stories", text
+    for folder in (STORIES, TALKS):
+        for story in read_stories(folder):
+            for text in texts_of_story(story):
+                yield folder.name, text
 
 
 def main() -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.asking import Answer, Clock, ask, ask_all, ask_shuffled, catch_up, fill
-from benchmarks.changes import Changes
 from benchmarks.dataset import Dataset, Question, stratified
 from benchmarks.embedding import EMBEDDERS, CachedEmbedder, make_embedder
 from benchmarks.locomo import Locomo
@@ -32,6 +31,7 @@ from benchmarks.report import (
     write_questions,
 )
 from benchmarks.scoring import SCHEMES, Row, rows_of
+from benchmarks.stories import Stories
 from benchmarks.technical import Technical
 from benchmarks.verdict import ablation_grid, headline_grid, means_of
 from memorist import MemoristError, Memory
@@ -41,7 +41,8 @@ LOADERS: dict[str, Callable[[Path], Dataset]] = {
     "locomo": Locomo.load,
     "longmemeval": LongMemEval.load,
     "technical": Technical.load,
-    "changes": Changes.load,
+    "changes": Stories.changes,
+    "talks": Stories.talks,
 }
 
 

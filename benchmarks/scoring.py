@@ -41,7 +41,7 @@ class Row:
     intervals: dict[str, tuple[float, float]]
 
 
-def score_locomo(question: Question, found: Sequence[Retrieved]) -> Scores:
+def score_turns(question: Question, found: Sequence[Retrieved]) -> Scores:
     """Turns by recall at four depths; sessions in the order of their best turn."""
     ranked = [one.id for one in found]
     sessions = in_order(one.session for one in found)
@@ -108,14 +108,15 @@ def score_changes(question: Question, found: Sequence[Retrieved]) -> Scores:
 
 SCHEMES = {
     "locomo": (
-        Scheme("LoCoMo", score_locomo, ("categories 1–4", lambda kind: not kind.startswith("5"))),
+        Scheme("LoCoMo", score_turns, ("categories 1–4", lambda kind: not kind.startswith("5"))),
     ),
     "longmemeval": (
         Scheme("LongMemEval full", score_full, ("all", lambda kind: True)),
         Scheme("LongMemEval official", score_official, ("all", lambda kind: True)),
         Scheme("LongMemEval updates", score_updates, ("all", lambda kind: True)),
     ),
-    "technical": (Scheme("technical", score_locomo, ("all", lambda kind: True)),),
+    "talks": (Scheme("talks", score_turns, ("all", lambda kind: True)),),
+    "technical": (Scheme("technical", score_turns, ("all", lambda kind: True)),),
     "changes": (Scheme("changes", score_changes, ("all", lambda kind: True)),),
 }
 

@@ -32,6 +32,8 @@ HEADLINES = (
     Headline("LongMemEval updates", "all", "newer first", None, 0.75),
     Headline("technical", "all", "R@10", None, None),
     Headline("technical", "all", "nDCG@10", None, None),
+    Headline("talks", "all", "R@10", None, None),
+    Headline("talks", "all", "nDCG@10", None, None),
     Headline("changes", "changed", "first", None, None),
     Headline("changes", "changed", "in 3", None, None),
     Headline("changes", "changed", "above older", None, None),

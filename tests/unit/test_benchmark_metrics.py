@@ -24,7 +24,7 @@ from benchmarks.metrics import (
     recall_at,
     reciprocal_rank,
 )
-from benchmarks.scoring import SCHEMES, rows_of, score_full, score_locomo, score_official
+from benchmarks.scoring import SCHEMES, rows_of, score_full, score_turns, score_official
 
 RANKED = ["a", "b", "c", "d", "e"]
 
@@ -229,7 +229,7 @@ def answer(question: Question, hits: list[Retrieved]) -> Answer:
 def test_locomo_rows_pool_four_categories_and_keep_the_adversarial_apart() -> None:
     first, second = Locomo([TALK]).questions
     hits = [Retrieved("D1:2", "session_1", "user", "")]
-    assert score_locomo(first, hits)["sR@5"] == 0.5
+    assert score_turns(first, hits)["sR@5"] == 0.5
     rows = rows_of(SCHEMES["locomo"][0], [answer(first, hits), answer(second, hits)])
     assert [(row.label, row.count) for row in rows] == [
         ("categories 1–4", 1),

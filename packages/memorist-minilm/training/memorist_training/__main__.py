@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memorist_training.corpus import CHANGES, read_corpus, read_stories, split
+from memorist_training.corpus import read_corpus, read_told, split
 from memorist_training.prepare import PACKAGE, prepare
 
 
@@ -22,33 +22,25 @@ def main() -> None:
     if options.prepare_only:
         return
     from memorist_training.fit import Recipe, fit, read_prepared
-    from memorist_training.measure import retrieval, stories_found
+    from memorist_training.measure import measure
     from memorist_training.model import AdaptedMiniLM
 
     pieces, base = read_prepared(options.prepared)
     kept, held_out = split(read_corpus())
-    stories, changes = read_stories(), read_stories(CHANGES)
+    told = read_told()
     given = dict(one.split("=") for one in options.recipe)
     kinds = {it.name: type(it.default) for it in fields(Recipe)}
     recipe = replace(Recipe(), **{name: kinds[name](value) for name, value in given.items()})
     figures: dict[str, object] = {}
     for seed in options.seeds:
-        model = fit(kept, stories, pieces, base, replace(recipe, seed=seed))
-        figures[f"seed {seed}"] = {
-            "messages": retrieval(model, held_out, pieces),
-            "statements": retrieval(model, held_out, pieces, statements=True),
-            "stories": stories_found(model, changes, pieces),
-        }
+        model = fit(kept, told, pieces, base, replace(recipe, seed=seed))
+        figures[f"seed {seed}"] = measure(model, held_out, pieces)
         print(json.dumps({seed: figures[f"seed {seed}"]}), file=sys.stderr)
         if seed == options.seeds[0]:
             factors = {name: it.astype(np.float16) for name, it in model.adapter_factors().items()}
             np.savez_compressed(options.out, **factors)
     untrained = AdaptedMiniLM(base, rank=1, strength=0.0)
-    figures["base"] = {
-        "messages": retrieval(untrained, held_out, pieces),
-        "statements": retrieval(untrained, held_out, pieces, statements=True),
-        "stories": stories_found(untrained, changes, pieces),
-    }
+    figures["base"] = measure(untrained, held_out, pieces)
     print(json.dumps(figures, indent=1))
 
 

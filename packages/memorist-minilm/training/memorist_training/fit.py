@@ -31,8 +31,8 @@ class Recipe:
     same person said elsewhere is what a question is most easily mistaken about. `statement` is
     how much the part that matters counts beside the whole message, `reworded` how often a later
     statement of the same matter stands in for it, and `drift` what it costs that a technical
-    text moves. With each batch come `told` stories, whose loss counts `stories`; in them a message
-    that is overtaken answers a question `older` times as well.
+    text moves. With each batch come `told` stories and talks, whose loss counts `stories`; in them
+    a message that is overtaken answers a question `older` times as well.
     """
 
     seed: int = 1
@@ -47,8 +47,8 @@ class Recipe:
     reworded: float = 0.0
     drift: float = 1.0
     drifting: int = 16
-    stories: float = 0.35
-    told: int = 6
+    stories: float = 0.5
+    told: int = 10
     older: float = 0.6
 
 

@@ -8,12 +8,24 @@ from collections.abc import Sequence
 
 import torch
 
-from memorist_training.corpus import Example, Story
+from memorist_training.corpus import CHANGES, HELD_OUT_TALKS, Example, Story, read_stories
 from memorist_training.fit import Pieces
 from memorist_training.model import AdaptedMiniLM
 
 
-def retrieval(
+def measure(
+    model: AdaptedMiniLM, examples: Sequence[Example], pieces: Pieces
+) -> dict[str, dict[str, float]]:
+    """All the figures: on examples of writers that are held out, on stories, on talks."""
+    return {
+        "messages": _retrieval(model, examples, pieces),
+        "statements": _retrieval(model, examples, pieces, statements=True),
+        "stories": _stories_found(model, read_stories(CHANGES), pieces),
+        "talks": _stories_found(model, read_stories(HELD_OUT_TALKS), pieces),
+    }
+
+
+def _retrieval(
     model: AdaptedMiniLM, examples: Sequence[Example], pieces: Pieces, *, statements: bool = False
 ) -> dict[str, float]:
     """R@1, R@10 and nDCG@10 over each writer's messages, or statements, and negatives."""
@@ -39,10 +51,10 @@ def retrieval(
     return {name: sum(values) / len(values) for name, values in recalls.items()}
 
 
-def stories_found(
+def _stories_found(
     model: AdaptedMiniLM, stories: Sequence[Story], pieces: Pieces
 ) -> dict[str, float]:
-    """How often an answer is the first of a person's messages, or among the first three."""
+    """How often an answer is the first of a person's messages, among the first three or ten."""
     found: dict[str, list[float]] = defaultdict(list)
     for story in stories:
         with torch.no_grad():
@@ -54,4 +66,5 @@ def stories_found(
             first = min(places.index(answer) for answer in question.answers)
             found[f"{kind} first"].append(first < 1)
             found[f"{kind} in 3"].append(first < 3)
+            found[f"{kind} in 10"].append(first < 10)
     return {name: sum(values) / len(values) for name, values in found.items()}

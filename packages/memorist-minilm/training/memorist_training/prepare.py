@@ -18,7 +18,9 @@ import numpy as np
 from memorist_training.claims import Span, Told, Word, read_claims, unlabelled
 from memorist_training.corpus import (
     CHANGES,
+    HELD_OUT_TALKS,
     STORIES,
+    TALKS,
     read_corpus,
     read_stories,
     texts_of,
@@ -37,16 +39,22 @@ def prepare(file: Path) -> None:
     sys.path.insert(0, str(PACKAGE))
     from published import arrange, fetch_published, read_published  # the build's own
 
+    from memorist.language.questions import in_first_person
     from memorist.providers.local_model import WordPiece
 
-    with tempfile.TemporaryDirectory() as folder:
-        weights = read_published(fetch_published(Path(folder)), Path(folder))
-        encode = WordPiece(Path(folder)).encode
-    stories = [*read_stories(STORIES), *read_stories(CHANGES)]
+    with tempfile.TemporaryDirectory() as place:
+        weights = read_published(fetch_published(Path(place)), Path(place))
+        encode = WordPiece(Path(place)).encode
+    folders = (STORIES, CHANGES, TALKS, HELD_OUT_TALKS)
+    stories = [story for folder in folders for story in read_stories(folder)]
     said = {text for example in read_corpus() for text in texts_of(example)}
     told = {text for story in stories for text in texts_of_story(story)}
-    texts = sorted(said | told | {*anchors()})
-    pieces = [np.array(encode(text), np.uint16) for text in texts]
+    read = {text: text for text in (*said, *told, *anchors())}
+    for story in stories:  # recall asks in the first person of whom a question names
+        asked = [it.text for it in story.questions]
+        read |= {text: in_first_person(text, story.speakers) for text in asked}
+    texts = sorted(read)
+    pieces = [np.array(encode(read[text]), np.uint16) for text in texts]
     arrays: dict[str, Any] = {
         "texts": np.frombuffer(json.dumps(texts).encode(), np.uint8),
         "pieces": np.concatenate(pieces),

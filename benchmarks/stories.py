@@ -1,4 +1,7 @@
-"""Our own stories of change: a person tells an assistant things, and later tells them otherwise."""
+"""Our own stories of change, told to an assistant, and talks of two people.
+
+In a story somebody tells things, and later tells them otherwise.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,20 @@ from typing import Any
 
 from benchmarks.dataset import Conversation, Question, by_day, day_of
 
-FOLDER = Path(__file__).parent / "changes"
+HERE = Path(__file__).parent
 
 
-class Changes:
-    """Every story in the folder, each its own user with one session a day."""
+class Stories:
+    """Every file of a folder beside this module, each its own user with one session a day."""
 
-    name = "changes"
     left_out = 0
 
-    def __init__(self, stories: dict[str, list[dict[str, Any]]]) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        files = sorted((HERE / name).glob("*.jsonl"))
+        stories = {it.stem: [*map(json.loads, it.read_text("utf-8").splitlines())] for it in files}
         self._messages = {
-            name: [row for row in rows if "text" in row] for name, rows in stories.items()
+            name: [_by_role(row) for row in rows if "text" in row] for name, rows in stories.items()
         }
         self.questions = [
             _question(name, number, row, self._messages[name])
@@ -30,12 +35,14 @@ class Changes:
         ]
 
     @classmethod
-    def load(cls, _: Path) -> Changes:
-        """They lie beside this module, whatever folder holds the other sets."""
-        files = sorted(FOLDER.glob("*.jsonl"))
-        return cls(
-            {it.stem: [*map(json.loads, it.read_text("utf-8").splitlines())] for it in files}
-        )
+    def changes(cls, _: Path) -> Stories:
+        """The stories of change."""
+        return cls("changes")
+
+    @classmethod
+    def talks(cls, _: Path) -> Stories:
+        """The talks of two."""
+        return cls("talks")
 
     def history(self, user: str) -> Iterator[Conversation]:
         """The days of a story, oldest first."""
@@ -53,10 +60,23 @@ def _question(
         id=f"{name}:{number}",
         user=name,
         text=row["question"],
-        kind="changed" if "newer" in row else "unchanged",
+        kind=_kind(row, messages),
         turns=turns,
         user_turns=turns,
         newest_turns=newest,
         sessions=frozenset(days[turn] for turn in turns),
         asked_at=day_of(max(days.values())) + timedelta(days=7),
     )
+
+
+def _by_role(row: dict[str, Any]) -> dict[str, Any]:
+    """A message of a talk as a user's, known by name, or as the assistant's."""
+    if row.get("speaker") != "assistant":
+        return row
+    return {**row, "role": "assistant", "speaker": None}
+
+
+def _kind(row: dict[str, Any], messages: list[dict[str, Any]]) -> str:
+    if "speaker" in messages[0]:
+        return "of one message" if len(row["answer"]) == 1 else "of several"
+    return "changed" if "newer" in row else "unchanged"
