@@ -14,9 +14,12 @@ from memorist_training.corpus import (
     CATEGORIES,
     CHANGES,
     HELD_OUT,
+    HELD_OUT_TALKS,
     RELATIONS,
+    TALKS,
     read_corpus,
     read_stories,
+    read_told,
     split,
 )
 
@@ -55,6 +58,27 @@ def test_the_stories_are_whole_and_others_than_those_that_measure() -> None:
         assert all(older < newer for older, newer in story.updates)
     told = {text for story in stories for text in story.messages}
     assert told.isdisjoint(text for story in measured for text in story.messages)
+
+
+def test_the_talks_are_whole_and_others_than_those_that_measure() -> None:
+    talks, measured = read_stories(TALKS), read_stories(HELD_OUT_TALKS)
+    assert len(talks) >= 100
+    assert len(measured) >= 12
+    for talk in (*talks, *measured):
+        assert len(talk.messages) >= 50
+        assert len(talk.questions) >= 25
+        assert all(question.answers and not question.older for question in talk.questions)
+        assert talk.speakers
+    told = {text for talk in talks for text in talk.messages}
+    # People greet each other in the same words.
+    both = told & {text for talk in measured for text in talk.messages}
+    assert max(map(len, both), default=0) < 40
+
+
+def test_the_embedder_learns_from_all_talks_and_from_the_first_stories() -> None:
+    told = read_told()
+    assert len([it for it in told if it.speakers]) == len(read_stories(TALKS))
+    assert len([it for it in told if not it.speakers]) == 120
 
 
 def test_nothing_in_it_is_from_the_benchmarks() -> None:
