@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 install = sh -c '$(BIN)/uv pip install --python $(BIN)/python $(1) || $(PIP) install $(1)'
 MINILM := packages/memorist-minilm
 ADAPTERS := packages/memorist-adapters
-WEIGHTS := $(MINILM)/dist/memorist_minilm-0.6.2-py3-none-any.whl
+WEIGHTS := $(MINILM)/dist/memorist_minilm-0.7.0-py3-none-any.whl
 # Two more than there are cores: tests of crashes, servers and the page wait a good deal.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2, 6))')
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \

@@ -70,7 +70,7 @@ def on_numpy() -> MiniLM:
 def test_it_keeps_the_contract(minilm: MiniLM) -> None:
     embedder: Embedder = minilm
 
-    assert embedder.name == "memorist-minilm-2/int8"
+    assert embedder.name == "memorist-minilm-3/int8"
     assert embedder.embed([]).shape == (0, MiniLM.width)
     assert embedder.embed(["a", "b"]).dtype == np.float32
     assert embedder.embed_query("a").shape == (MiniLM.width,)

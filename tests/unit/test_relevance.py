@@ -19,7 +19,7 @@ from tests.support.models import WordEmbedder
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 LONG_AGO = to_micros(NOW - timedelta(days=90))
-MINILM = "memorist-minilm-2/int8"
+MINILM = "memorist-minilm-3/int8"
 SMALL_TALK = (
     "The harbour was closed because of the fog.",
     "We painted the shed green over the weekend.",

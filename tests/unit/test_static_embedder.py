@@ -22,7 +22,7 @@ def static() -> StaticEmbedder:
 def test_it_keeps_the_contract(static: StaticEmbedder) -> None:
     embedder: Embedder = static
 
-    assert embedder.name == "memorist-static-2/256"
+    assert embedder.name == "memorist-static-3/256"
     assert embedder.embed([]).shape == (0, 256)
     assert embedder.embed(["a", "b"]).dtype == np.float32
     assert embedder.embed_query("a").shape == (256,)

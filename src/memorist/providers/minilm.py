@@ -70,7 +70,7 @@ class MiniLM(_LocalEmbedder):
     their mean.
     """
 
-    name = "memorist-minilm-2/int8"
+    name = "memorist-minilm-3/int8"
     width = 384
 
     def __init__(self, *, threads: int | None = None) -> None:
@@ -142,7 +142,7 @@ class StaticEmbedder(_LocalEmbedder):
     texts a second. 256 dimensions; needs numpy alone.
     """
 
-    name = "memorist-static-2/256"
+    name = "memorist-static-3/256"
     width = 256
 
     def __repr__(self) -> str:

@@ -493,10 +493,10 @@ class Curves(NamedTuple):
 
 
 CURVES: Mapping[str, Curves] = {
-    "memorist-minilm-2/int8": Curves(
+    "memorist-minilm-3/int8": Curves(
         (-7.604, 17.393, 3.158, -0.919, -2.734, 2.173), (-2.09, 4.496, -2.71, -0.884)
     ),
-    "memorist-static-2/256": Curves(
+    "memorist-static-3/256": Curves(
         (-4.527, 3.511, 5.144, -0.411, -1.558, 2.051), (-2.721, 4.209, -2.274, -0.775)
     ),
     WORDS_ALONE: Curves(
