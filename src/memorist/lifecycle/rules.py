@@ -27,7 +27,14 @@ from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, senten
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.claims import ENDS_AT_PLACES, claims_of, claims_told
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import ALWAYS, NOTHING, read_as, sure_marks, without_rivals
+from memorist.lifecycle.marks import (
+    ALWAYS,
+    CERTAIN,
+    NOTHING,
+    read_as,
+    sure_marks,
+    without_rivals,
+)
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.log import is_trusted
@@ -117,8 +124,7 @@ def _worth_keeping(
     if codes[1:]:  # where it is too short to say, what was said before is in the same language
         codes = codes_of("\n".join((*before, written)))
     languages = [language(code) for code in codes]
-    if any(one.cues["material"].search(plain(text)) for one in languages):
-        return
+    is_material = any(one.cues["material"].search(plain(text)) for one in languages)
     reading = read(_without_orders(written, languages)) if read else UNREAD
     is_worth = reading.worth >= NOTHING
     likely = without_rivals(reading.marks) if is_worth else []
@@ -137,8 +143,10 @@ def _worth_keeping(
         if len(own) > 1:
             own = [code for code in own if code in codes] or codes
         for rules in map(language, own):
-            if rules.cues["frames"].search(plain(sentence)):
-                return
+            is_material = is_material or bool(rules.cues["frames"].search(plain(sentence)))
+            if is_material:  # of which the reader alone can tell what is the speaker's
+                marks = [it for it in marks if it[2].chance >= CERTAIN]
+                groups = tried = frozenset()
             if said and _answers_for_other(sentence, said[-1], rules):
                 break
             whole = named(sentence, said, rules, known)
@@ -249,7 +257,7 @@ def _is_hedged(mark: RuleMatch, before: str, after: str) -> bool:
 
     Whoever is named there has that name all the same, and what is over is over.
     """
-    if mark.rule.ends or names_someone(str(mark.rule.predicate)):
+    if mark.rule.ends or mark.is_surer_than_rules or names_someone(str(mark.rule.predicate)):
         return False
     return after[mark.parts.start()] == HIDDEN != before[mark.parts.start()]
 
@@ -339,7 +347,10 @@ def _meaningful(sentence: Sentence, statement: Statement) -> list[RuleMatch]:
     matches = [
         match
         for match in sentence.matches
-        if not any(match is it or _reads(it, match) for it in of_others)
+        if (
+            match.is_surer_than_rules
+            or not any(match is it or _reads(it, match) for it in of_others)
+        )
         and _says_something(match, statement)
         and (not match.rule.predicate or _believed(match, statement, sentence.reading))
     ]
