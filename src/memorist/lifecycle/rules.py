@@ -257,7 +257,7 @@ def _is_hedged(mark: RuleMatch, before: str, after: str) -> bool:
 
     Whoever is named there has that name all the same, and what is over is over.
     """
-    if mark.rule.ends or mark.is_surer_than_rules or names_someone(str(mark.rule.predicate)):
+    if mark.rule.ends or mark.is_certain or names_someone(str(mark.rule.predicate)):
         return False
     return after[mark.parts.start()] == HIDDEN != before[mark.parts.start()]
 
@@ -348,7 +348,7 @@ def _meaningful(sentence: Sentence, statement: Statement) -> list[RuleMatch]:
         match
         for match in sentence.matches
         if (
-            match.is_surer_than_rules
+            match.is_certain
             or not any(match is it or _reads(it, match) for it in of_others)
         )
         and _says_something(match, statement)

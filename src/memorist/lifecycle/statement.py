@@ -11,7 +11,7 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import RELATED, SURER_THAN_RULES, MarkedPart
+from memorist.lifecycle.marks import CERTAIN, RELATED, SURER_THAN_RULES, MarkedPart
 from memorist.records.memories import COUPLES, PLANS
 from memorist.records.values import later
 
@@ -50,6 +50,11 @@ class RuleMatch(NamedTuple):
     def is_surer_than_rules(self) -> bool:
         """Whether the reader found it, and is believed where a rule reads other words."""
         return isinstance(self.parts, MarkedPart) and self.parts.chance >= SURER_THAN_RULES
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the reader found it, and nothing hides it."""
+        return isinstance(self.parts, MarkedPart) and self.parts.chance >= CERTAIN
 
     @property
     def is_plan(self) -> bool:
