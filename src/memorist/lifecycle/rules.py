@@ -347,10 +347,7 @@ def _meaningful(sentence: Sentence, statement: Statement) -> list[RuleMatch]:
     matches = [
         match
         for match in sentence.matches
-        if (
-            match.is_certain
-            or not any(match is it or _reads(it, match) for it in of_others)
-        )
+        if not any(match is it or (_reads(it, match) and not match.is_certain) for it in of_others)
         and _says_something(match, statement)
         and (not match.rule.predicate or _believed(match, statement, sentence.reading))
     ]
@@ -513,6 +510,8 @@ def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) ->
     """
     claims = claims_of(match, statement)
     if match.is_marked or match.rule.group not in _LEARNT or not reading.chances:
+        return claims
+    if statement.is_of_spouse(match):  # and so the speaker's, which the reader does not know
         return claims
     own = [it for it in claims if it.subject == statement.speaker and it.ends == match.rule.ends]
 
