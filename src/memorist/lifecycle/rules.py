@@ -233,6 +233,8 @@ def _read(
     if not marked and not any(rule.group in groups for rule in rules):
         return None
     clauses = Clauses(seen, language.cues["pauses"])
+    clauses.hide(language.cues["reported"])
+    marked = [it for it in marked if not _is_hedged(it, seen, clauses.text)]
     clauses.blank(language.cues["others"], rest=True)
     standing = [rule for rule in rules if of_user and rule.standing]
     matches = _search(clauses.text, language, standing)
