@@ -107,6 +107,9 @@ def _also_over(
 ) -> Iterator[tuple[str, str]]:
     """Things, with their predicates, that are over with what a match claims of others."""
     for thing in things:
+        if predicate == "event" and not (match.rule.ends or statement.ahead):
+            done = [it for it, words in match.language.tasks.items() if words.search(plain(thing))]
+            yield from ((task, plan) for task in done for plan in PLANS)
         if predicate in _OPPOSITES and not match.rule.ends:
             yield thing, _OPPOSITES[predicate]
         if predicate == "dislikes" and match.rule.standing:

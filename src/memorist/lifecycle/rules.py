@@ -27,14 +27,7 @@ from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, senten
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.claims import ENDS_AT_PLACES, claims_of, claims_told
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import (
-    ALWAYS,
-    CERTAIN,
-    NOTHING,
-    read_as,
-    sure_marks,
-    without_rivals,
-)
+from memorist.lifecycle.marks import ALWAYS, CERTAIN, NOTHING, read_as, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.log import is_trusted
