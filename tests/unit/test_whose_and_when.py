@@ -1,6 +1,8 @@
-"""Whose a fact is, and whether it still holds: what was said once, what relatives have, what is over."""
+"""Whose a fact is, and whether it holds: what was said once, what relatives have, what is over."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 import pytest
 
@@ -128,11 +130,12 @@ def test_what_went_well_is_planned_no_more(planned: str, done: str) -> None:
 
 
 def test_a_question_about_the_partner_finds_the_end_first() -> None:
-    said = ["my girlfriend Kate works at Siemens", "we broke up", "I live in Leeds now"]
-    with Memory(":memory:", embedder=None, clock=lambda: MONDAY) as memory:
-        memory.remember([Message("user", it, created_at=MONDAY) for it in said], user="ada")
+    said = ["my girlfriend Kate works at Siemens", "we broke up"]
+    days = [MONDAY, MONDAY + timedelta(days=30)]
+    with Memory(":memory:", embedder=None, clock=lambda: days[-1]) as memory:
+        pairs = zip(said, days, strict=True)
+        memory.remember([Message("user", it, created_at=day) for it, day in pairs], user="ada")
         assert memory.jobs.catch_up(300) == 0
-        assert [it.object for it in memory.facts.list(user="ada")] == ["Leeds"]
         assert [it.text for it in memory.memories.list(user="ada")] == said[1:]
         hits = memory.recall("where does my girlfriend work?", user="ada").hits
     over = {hit.text: bool(hit.over) for hit in hits}
