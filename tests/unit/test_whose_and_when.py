@@ -142,3 +142,48 @@ def test_a_question_about_the_partner_finds_the_end_first() -> None:
     assert hits[0].text == said[1]
     assert over[said[0]]
     assert not over[said[1]]
+
+
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        ("Я живу в Казани", "user lives in Казань"),
+        ("живу в берлине уже год", "user lives in Берлин"),
+        ("живу в Мурманске", "user lives in Мурманск"),
+        ("живу в Сочи", "user lives in Сочи"),
+        ("я переехал из Москвы в Испанию", "user lives in Испания"),
+        ("я из Перми", "user comes from Пермь"),
+        ("работаю в Яндексе", "user works at Яндекс"),
+    ],
+)
+def test_a_russian_name_is_called_as_it_is(said: str, fact: str) -> None:
+    assert facts_after(said) == {fact}
+
+
+@pytest.mark.parametrize("said", ["Ben quit", "Ben got fired", "Ben quit last week"])
+def test_a_known_name_is_no_word_of_another_language(said: str) -> None:
+    known = facts_after("my colleague Ben works at Google")
+    assert known == {"user has colleague Ben", "Ben works at Google"}
+    assert facts_after("my colleague Ben works at Google", said) == {"user has colleague Ben"}
+
+
+def test_who_went_somewhere_does_not_live_there() -> None:
+    assert facts_after("I went to Rome last week") == set()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Quentin's moved to the grill section at his place.",
+        "dad got moved to days at the plant",
+        "my gran moved into sheltered housing in Crieff",
+    ],
+)
+def test_what_others_move_into_is_no_town(said: str) -> None:
+    assert facts_after(said) == set()
+
+
+def test_what_is_told_of_a_post_is_one_memory() -> None:
+    facts, memories = told("Stripe said yes!! I start in June", weeks=6)
+    assert memories == ["Stripe said yes!! I start in June [June 2026]"]
+    assert "user works at Stripe" in facts

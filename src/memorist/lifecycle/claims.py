@@ -152,7 +152,8 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
         name = _NAMED.match(statement.text, match.parts.end("relation"))
         called = f" {name['name']}" if name else ""  # or another word with a capital
         return f"{statement.speaker}'s {relation}{called}", predicate
-    return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
+    thing = statement.part(match, "thing") if parts.get("thing") else statement.speaker
+    return thing.removesuffix("'s").removesuffix("’s"), predicate
 
 
 def _things(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from memorist.language.lexicon import (
 from memorist.language.likeness import names_in
 from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
-from memorist.language.pronouns import NOBODY, named
+from memorist.language.pronouns import NOBODY, named, without_names
 from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.claims import ENDS_AT_PLACES, claims_of, claims_told
@@ -64,6 +65,7 @@ _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
 _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _NO_MEMORIES = frozenset(("figure", "done"))
 _LEARNT = OWN | {"relation", "plan", "event"}  # which the reader knows, too
+_CALLED = ENDS_AT_PLACES | {"comes from"}  # whose objects are names
 _FEWEST = 4  # words of a memory that can be understood alone
 _BEGINNING = 20  # characters by which a sentence is found again
 
@@ -113,9 +115,10 @@ def _worth_keeping(
     if code := without_rules(written):
         _say_once(code)
         return
-    codes = codes_of(written)
+    unnamed = without_names(written, known)  # Ben and Anna are no words
+    codes = codes_of(unnamed)
     if codes[1:]:  # where it is too short to say, what was said before is in the same language
-        codes = codes_of("\n".join((*before, written)))
+        codes = codes_of("\n".join((*before, unnamed)))
     languages = [language(code) for code in codes]
     is_material = any(one.cues["material"].search(plain(text)) for one in languages)
     reading = read(_without_orders(written, languages)) if read else UNREAD
@@ -132,7 +135,9 @@ def _worth_keeping(
             for mark in likely
             if start <= mark.start < end
         ]
-        own = codes_of(sentence)  # where it is too short to say, the message's
+        own = codes_of(
+            without_names(sentence, known)
+        )  # where it is too short to say, the message's
         if len(own) > 1:
             own = [code for code in own if code in codes] or codes
         for rules in map(language, own):
@@ -356,6 +361,11 @@ def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessa
     for match in matches:
         of = figures if match.rule.group == "figure" else told
         of += _believed(match, statement, reading)
+    language = matches[0].language
+    told = [
+        replace(it, object=language.called(it.object)) if it.predicate in _CALLED else it
+        for it in told
+    ]
     claims = claims_told(told, figures, statement.speaker, statement.said_at)
     ended = {(each, claim.object) for claim in claims if claim.ends for each in claim.concerns}
     return [
