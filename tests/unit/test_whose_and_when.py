@@ -187,3 +187,18 @@ def test_what_is_told_of_a_post_is_one_memory() -> None:
     facts, memories = told("Stripe said yes!! I start in June", weeks=6)
     assert memories == ["Stripe said yes!! I start in June [June 2026]"]
     assert "user works at Stripe" in facts
+
+
+@pytest.mark.parametrize(
+    "said", ["He shall start at the school in August", "they go to Irving in march"]
+)
+def test_what_others_plan_is_kept_but_is_no_plan_of_the_speaker(said: str) -> None:
+    facts, memories = told(said)
+    assert facts == set()
+    assert [it.startswith(said) for it in memories] == [True]
+
+
+def test_a_name_is_whole_and_needs_a_word_for_whose_it_is() -> None:
+    facts = facts_after("Kids: Xin Yi is at CHIJ Toa Payoh and Zhi Hao is P6, PSLE year")
+    assert {"user has child Xin Yi", "user has child Zhi Hao"} <= facts
+    assert "user has friend Sonne" not in facts_after("Packliste für Regen und Sonne im Juli")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memorist.language.lexicon import (
@@ -46,6 +47,7 @@ _GROUPS_BY_WORD: Mapping[str, str] = {
     "married": "relation",
 }
 _ANYTHING = Pattern("")
+_MORE_OF_NAME = re.compile(r" (?P<name>[A-Z][a-z]+)\b")  # where nouns are written small
 _WORDS = Pattern(r"[\w-]+")
 # What the predicate of a relative's name is, where it is not "has …".
 RELATED: Mapping[str, str] = {
@@ -102,6 +104,9 @@ def sure_marks(
         start = place if sentence.startswith(text, place) else sentence.find(text)
         predicate, text = _without_deed(mark.predicate, text, language)
         start = sentence.find(text, start) if start >= 0 and text else -1
+        if names_someone(predicate) and language.pronouns and language.pronouns.places:
+            after = _MORE_OF_NAME.match(sentence[start + len(text) :])
+            text += after[0] if after and after["name"].lower() not in function_words() else ""
         if start < 0 or _is_of_caller(sentence, start, predicate, mark.ends):
             continue
         least = SURE_OF_ONE if is_single_valued(mark.predicate) else SURE

@@ -365,6 +365,7 @@ def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessa
     told = [
         replace(it, object=language.called(it.object)) if it.predicate in _CALLED else it
         for it in told
+        if it.ends or it.predicate not in PLANS or not _is_of_them(it.object, language)
     ]
     claims = claims_told(told, figures, statement.speaker, statement.said_at)
     ended = {(each, claim.object) for claim in claims if claim.ends for each in claim.concerns}
@@ -373,6 +374,12 @@ def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessa
         for claim in claims
         if claim.ends or claim.predicate in PLANS or (claim.predicate, claim.object) not in ended
     ]
+
+
+def _is_of_them(plan: str, language: Language) -> bool:
+    """Whether others do what is planned: "they go to Rome in March"."""
+    first = plain(plan).split()[0] if language.spaced else plan[:1]
+    return bool(language.cues["subjects"].search(first.lower()))
 
 
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
