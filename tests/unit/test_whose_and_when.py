@@ -190,12 +190,12 @@ def test_what_is_told_of_a_post_is_one_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["He shall start at the school in August", "they go to Irving in march"]
+    "said", ["He shall start at the school in August", "parents signed, they go to Irving in march"]
 )
 def test_what_others_plan_is_kept_but_is_no_plan_of_the_speaker(said: str) -> None:
     facts, memories = told(said)
     assert facts == set()
-    assert [it.startswith(said) for it in memories] == [True]
+    assert len(memories) == 1
 
 
 def test_a_name_is_whole_and_needs_a_word_for_whose_it_is() -> None:
