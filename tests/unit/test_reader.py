@@ -134,7 +134,7 @@ def test_a_mark_counts_only_in_a_message_that_is_worth_keeping() -> None:
         ("Merke dir, dass ich in Graz wohne", ("lives in", "Graz")),
         ("ten en cuenta que trabajo en Seat", ("works at", "Seat")),
         ("note que j'habite à Lyon", ("lives in", "Lyon")),
-        ("запомни что я живу в Казани", ("lives in", "Казани")),
+        ("запомни что я живу в Казани", ("lives in", "Казань")),
         ("请记住，我吃素", ("diet", "素食")),
     ],
 )

@@ -12,7 +12,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -120,6 +120,16 @@ class Language:
     rules: tuple[Rule, ...]
     rule_set: PatternSet
     pronouns: Pronouns | None = None
+    names: Mapping[str, str] = field(default_factory=dict[str, str])  # by their other cases
+    endings: Mapping[str, str] = field(default_factory=dict[str, str])  # of any name, likewise
+
+    def called(self, name: str) -> str:
+        """A name as it is called, where a list or its ending tells: "Казани" is "Казань"."""
+        if known := self.names.get(plain(name).lower()):
+            return known
+        ends = (it for it in self.endings if name.endswith(it) and name[0].isupper())
+        end = next(ends, "")
+        return name.removesuffix(end) + self.endings[end] if end else name
 
     def objects_of(self, phrase: str, *, several: bool = False, place: bool = False) -> list[str]:
         """The things that a phrase names, cut short and clean: one or, with `several`, each.
@@ -211,7 +221,18 @@ def language(code: str) -> Language:
         rules=rules,
         rule_set=PatternSet(rule.pattern for rule in rules),
         pronouns=_pronouns(written["pronouns"], parts, spaced) if "pronouns" in written else None,
+        names=_by_cases(written["names"]["listed"], written["cases"]) if "cases" in written else {},
+        endings=written["names"]["ending"] if "names" in written else {},
     )
+
+
+def _by_cases(names: str, cases: Mapping[str, str]) -> dict[str, str]:
+    """The names by the forms that they have in other cases."""
+    forms = dict[str, str]()
+    for name in names.split():
+        end = max((it for it in cases if name.endswith(it)), key=len)
+        forms |= {plain(name.removesuffix(end) + it).lower(): name for it in cases[end].split()}
+    return forms
 
 
 def _pronouns(written: Mapping[str, Any], parts: Mapping[str, str], spaced: bool) -> Pronouns:

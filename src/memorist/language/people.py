@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from memorist.language.text import data
-from memorist.records.memories import Fact, plain_text, topic_of
+from memorist.records.memories import COUPLES, Fact, plain_text, topic_of
 
 _NAMED = re.compile(r"(?P<role>.+?'s (?P<relation>\w+)) (?P<name>.+)")
 
@@ -88,6 +88,12 @@ class People:
         own = map(plain_text, self.groups[0]) if self.groups else ()
         is_clear = plain_text(parts["name"]) not in self.shared.union(own)
         return parts["name"] if is_clear else parts["role"]
+
+    def partners(self) -> Sequence[str]:
+        """The subjects that mean whom the user is with, by name or not."""
+        listed = data("shared", "predicates")["people"]
+        called = next(it["called"] for it in listed if COUPLES[0] in it["named_by"])
+        return [*dict.fromkeys((*self.same(called[0]), *called))]
 
     def same(self, subject: str) -> Sequence[str]:
         """The subjects that mean the same person as one, led by the name to show."""

@@ -105,6 +105,13 @@ def _capitalized(sentence: str, known: Mapping[str, str]) -> str:
     return _BEGINS.sub(written, sentence) if known else sentence
 
 
+def without_names(text: str, known: Mapping[str, str]) -> str:
+    """The text without the names that are known, which tell nothing of its language."""
+    return (
+        _WORDS.sub(lambda it: "" if plain_text(it[0]) in known else it[0], text) if known else text
+    )
+
+
 def _meant(text: str, pronoun: str, language: Language, known: Mapping[str, str]) -> Person | None:
     """The only person in a text that a pronoun fits; None if there is none, or more than one."""
     pronouns = language.pronouns

@@ -107,6 +107,9 @@ def _also_over(
 ) -> Iterator[tuple[str, str]]:
     """Things, with their predicates, that are over with what a match claims of others."""
     for thing in things:
+        if predicate == "event" and not (match.rule.ends or statement.ahead):
+            done = [it for it, words in match.language.tasks.items() if words.search(plain(thing))]
+            yield from ((task, plan) for task in done for plan in PLANS)
         if predicate in _OPPOSITES and not match.rule.ends:
             yield thing, _OPPOSITES[predicate]
         if predicate == "dislikes" and match.rule.standing:
@@ -149,7 +152,8 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
         name = _NAMED.match(statement.text, match.parts.end("relation"))
         called = f" {name['name']}" if name else ""  # or another word with a capital
         return f"{statement.speaker}'s {relation}{called}", predicate
-    return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
+    thing = statement.part(match, "thing") if parts.get("thing") else statement.speaker
+    return thing.removesuffix("'s").removesuffix("’s"), predicate
 
 
 def _things(

@@ -44,6 +44,11 @@ class Clauses:
                 start = self.around(start - 1, start)[0]
             self._hide(start, len(self.text) if rest or begins else end)
 
+    def hide(self, cue: Pattern) -> None:
+        """Blank just what a cue matches, which may go over several clauses."""
+        for found in cue.finditer(self.text):
+            self._hide(*found.span())
+
     def blank_questions(self, asks: Pattern) -> None:
         """Blank the clauses that ask for something; a question does so to its end."""
         asked = bool(_ASKED.search(self.text))

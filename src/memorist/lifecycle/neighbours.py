@@ -13,6 +13,7 @@ from memorist.language.likeness import content_stems
 from memorist.language.people import NOBODY, People
 from memorist.language.text import stems
 from memorist.records.memories import (
+    COUPLES,
     FIRST,
     PLANS,
     Add,
@@ -102,6 +103,8 @@ def neighbours_of(
             limit=MOST_PLANS if predicate in PLANS else None,
         )
     ]
+    if any(claim.ends and claim.predicate in COUPLES for claim in candidate.claims):
+        facts += (it for who in people.partners() for it in store.facts(home, subject=who))
     for claim in candidate.claims:
         if claim.gone:
             at = candidate.said_at

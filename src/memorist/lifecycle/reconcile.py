@@ -33,6 +33,7 @@ from memorist.lifecycle.tools import is_lesson
 from memorist.records.log import trust_of
 from memorist.records.memories import (
     CORRECTED,
+    COUPLES,
     FIRST,
     PLANS,
     Add,
@@ -259,6 +260,11 @@ def _claims(
             and (claim.is_any or is_same_thing(fact.object, claim.object, claim.predicate))
         ]
         yield from made(resolve_claim(claim, rivals, candidate, new))
+        if claim.ends and claim.predicate in COUPLES:
+            partners = [plain_text(one) for one in neighbours.people.partners()]
+            if claim.is_any or plain_text(claim.object) in partners:
+                theirs = [fact for fact in facts if plain_text(fact.subject) in partners]
+                yield from made(_ended(theirs, new.valid_from or candidate.said_at, candidate))
 
 
 def resolve_claim(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -22,12 +23,12 @@ from memorist.language.lexicon import (
 from memorist.language.likeness import names_in
 from memorist.language.patterns import Pattern
 from memorist.language.people import names_someone
-from memorist.language.pronouns import NOBODY, named
+from memorist.language.pronouns import NOBODY, named, without_names
 from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
 from memorist.lifecycle.claims import ENDS_AT_PLACES, claims_of, claims_told
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import ALWAYS, NOTHING, read_as, sure_marks, without_rivals
+from memorist.lifecycle.marks import ALWAYS, CERTAIN, NOTHING, read_as, sure_marks, without_rivals
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.log import is_trusted
@@ -64,6 +65,7 @@ _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
 _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _NO_MEMORIES = frozenset(("figure", "done"))
 _LEARNT = OWN | {"relation", "plan", "event"}  # which the reader knows, too
+_CALLED = ENDS_AT_PLACES | {"comes from"}  # whose objects are names
 _FEWEST = 4  # words of a memory that can be understood alone
 _BEGINNING = 20  # characters by which a sentence is found again
 
@@ -113,12 +115,12 @@ def _worth_keeping(
     if code := without_rules(written):
         _say_once(code)
         return
-    codes = codes_of(written)
+    unnamed = without_names(written, known)  # Ben and Anna are no words
+    codes = codes_of(unnamed)
     if codes[1:]:  # where it is too short to say, what was said before is in the same language
-        codes = codes_of("\n".join((*before, written)))
+        codes = codes_of("\n".join((*before, unnamed)))
     languages = [language(code) for code in codes]
-    if any(one.cues["material"].search(plain(text)) for one in languages):
-        return
+    is_material = any(one.cues["material"].search(plain(text)) for one in languages)
     reading = read(_without_orders(written, languages)) if read else UNREAD
     is_worth = reading.worth >= NOTHING
     likely = without_rivals(reading.marks) if is_worth else []
@@ -133,12 +135,16 @@ def _worth_keeping(
             for mark in likely
             if start <= mark.start < end
         ]
-        own = codes_of(sentence)  # where it is too short to say, the message's
+        own = codes_of(
+            without_names(sentence, known)
+        )  # where it is too short to say, the message's
         if len(own) > 1:
             own = [code for code in own if code in codes] or codes
         for rules in map(language, own):
-            if rules.cues["frames"].search(plain(sentence)):
-                return
+            is_material = is_material or bool(rules.cues["frames"].search(plain(sentence)))
+            if is_material:  # of which the reader alone can tell what is the speaker's
+                marks = [it for it in marks if it[2].chance >= CERTAIN]
+                groups = tried = frozenset()
             if said and _answers_for_other(sentence, said[-1], rules):
                 break
             whole = named(sentence, said, rules, known)
@@ -225,6 +231,8 @@ def _read(
     if not marked and not any(rule.group in groups for rule in rules):
         return None
     clauses = Clauses(seen, language.cues["pauses"])
+    clauses.hide(language.cues["reported"])
+    marked = [it for it in marked if not _is_hedged(it, seen, clauses.text)]
     clauses.blank(language.cues["others"], rest=True)
     standing = [rule for rule in rules if of_user and rule.standing]
     matches = _search(clauses.text, language, standing)
@@ -249,7 +257,7 @@ def _is_hedged(mark: RuleMatch, before: str, after: str) -> bool:
 
     Whoever is named there has that name all the same, and what is over is over.
     """
-    if mark.rule.ends or names_someone(str(mark.rule.predicate)):
+    if mark.rule.ends or mark.is_certain or names_someone(str(mark.rule.predicate)):
         return False
     return after[mark.parts.start()] == HIDDEN != before[mark.parts.start()]
 
@@ -339,7 +347,7 @@ def _meaningful(sentence: Sentence, statement: Statement) -> list[RuleMatch]:
     matches = [
         match
         for match in sentence.matches
-        if not any(match is it or _reads(it, match) for it in of_others)
+        if not any(match is it or (_reads(it, match) and not match.is_certain) for it in of_others)
         and _says_something(match, statement)
         and (not match.rule.predicate or _believed(match, statement, sentence.reading))
     ]
@@ -353,6 +361,12 @@ def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessa
     for match in matches:
         of = figures if match.rule.group == "figure" else told
         of += _believed(match, statement, reading)
+    language = matches[0].language
+    told = [
+        replace(it, object=language.called(it.object)) if it.predicate in _CALLED else it
+        for it in told
+        if it.ends or it.predicate not in PLANS or not _is_of_them(it.object, language)
+    ]
     claims = claims_told(told, figures, statement.speaker, statement.said_at)
     ended = {(each, claim.object) for claim in claims if claim.ends for each in claim.concerns}
     return [
@@ -360,6 +374,12 @@ def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessa
         for claim in claims
         if claim.ends or claim.predicate in PLANS or (claim.predicate, claim.object) not in ended
     ]
+
+
+def _is_of_them(plan: str, language: Language) -> bool:
+    """Whether others do what is planned: "they go to Rome in March"."""
+    first = plain(plan).split()[0] if language.spaced else plan[:1]
+    return bool(language.cues["subjects"].search(first.lower()))
 
 
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
@@ -502,6 +522,8 @@ def _believed(match: RuleMatch, statement: Statement, reading: MarkedMessage) ->
     """
     claims = claims_of(match, statement)
     if match.is_marked or match.rule.group not in _LEARNT or not reading.chances:
+        return claims
+    if statement.is_of_spouse(match):  # and so the speaker's, which the reader does not know
         return claims
     own = [it for it in claims if it.subject == statement.speaker and it.ends == match.rule.ends]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
+from memorist.language.people import names_someone
 from memorist.lifecycle.clauses import Clauses
-from memorist.lifecycle.marks import RELATED, SURER_THAN_RULES, MarkedPart
+from memorist.lifecycle.marks import CERTAIN, RELATED, SURER_THAN_RULES, MarkedPart
 from memorist.records.memories import COUPLES, PLANS
 from memorist.records.values import later
 
@@ -50,6 +51,11 @@ class RuleMatch(NamedTuple):
     def is_surer_than_rules(self) -> bool:
         """Whether the reader found it, and is believed where a rule reads other words."""
         return isinstance(self.parts, MarkedPart) and self.parts.chance >= SURER_THAN_RULES
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the reader found it, and nothing hides it."""
+        return isinstance(self.parts, MarkedPart) and self.parts.chance >= CERTAIN
 
     @property
     def is_plan(self) -> bool:
@@ -148,10 +154,10 @@ class Statement(NamedTuple):
 
     def is_about_other(self, match: RuleMatch) -> bool:
         """Whether a rule without a subject matches what the words before it say of others."""
-        if match.rule.predicate in _HAD_TOO and self._is_had_by_other(match):
+        if self._is_had_by_other(match) or self.is_of_another(match):
             return True
-        if match.is_marked or self.is_of_another(match):
-            return self.is_of_another(match) or self._goes_on_about(match)
+        if match.is_marked:
+            return not match.is_certain and self._goes_on_about(match)
         cues, (start, end) = match.language.cues, match.parts.span()
         named = match.parts.groupdict()
         has = match.rule.predicate == "related"  # "she got a cat called Milo"
@@ -169,14 +175,23 @@ class Statement(NamedTuple):
     def _is_had_by_other(self, match: RuleMatch) -> bool:
         """Whether others have whom a match names: "my sister had twins, Max and Ruby".
 
-        What a wife or a husband has is the speaker's, too.
+        What a wife or a husband has is the speaker's, too; it is no wife.
         """
-        cues, told = match.language.cues, plain(self.text[: match.parts.start()])
-        for had in cues["theirs"].finditer(told):
-            relation = match.language.relations.get((had["relation"] or "").lower(), "")
-            if RELATED.get(relation) not in COUPLES and not cues["own"].search(told[had.end() :]):
-                return True
-        return False
+        predicate = str(match.rule.predicate)
+        if predicate not in _HAD_TOO and not (match.is_marked and names_someone(predicate)):
+            return False
+        named = "object" if match.parts.groupdict().get("object") else 0
+        told = plain(self.text[: match.parts.start(named)])
+        return any(
+            (had not in COUPLES or predicate in COUPLES)
+            and not match.language.cues["own"].search(told[end:])
+            for had, end in _had_by(told, match.language)
+        )
+
+    def is_of_spouse(self, match: RuleMatch) -> bool:
+        """Whether a rule says what the speaker's wife or husband has."""
+        found = _had_by(match.parts[0], match.language)
+        return match.rule.predicate in _HAD_TOO and any(had in COUPLES for had, _ in found)
 
     def _goes_on_about(self, match: RuleMatch) -> bool:
         """Whether a sentence that names another first, and no speaker, says what a mark reads."""
@@ -354,3 +369,10 @@ class Statement(NamedTuple):
 
 def distance(one: tuple[int, int], other: tuple[int, int]) -> int:
     return max(one[0] - other[1], other[0] - one[1], 0)
+
+
+def _had_by(told: str, language: Language) -> Iterator[tuple[str, int]]:
+    """The predicates that name relatives of whom a text tells what they have, and where."""
+    for had in language.cues["theirs"].finditer(told):
+        relation = language.relations.get((had["relation"] or "").lower(), "")
+        yield RELATED.get(relation, ""), had.end()
