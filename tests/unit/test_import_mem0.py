@@ -72,14 +72,6 @@ def zipped(name: str, content: bytes) -> bytes:
         [TEA, OAT],
         [{"results": [TEA]}, {"results": [TEA, OAT]}],  # pages that overlap
         {"memories": [TEA, OAT]},
-        {
-            "result": {
-                "points": [
-                    {"id": 1, "payload": {"data": TEA["memory"]}},
-                    {"id": 2, "payload": {"data": OAT["memory"]}},
-                ]
-            }
-        },
         f"{json.dumps(TEA)}\n\n{json.dumps(OAT)}\n".encode(),
         f"{json.dumps([TEA])}\n{json.dumps([OAT])}".encode(),
         json.dumps([TEA, OAT], indent=2).encode("utf-8-sig"),

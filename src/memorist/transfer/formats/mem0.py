@@ -1,8 +1,8 @@
 """Exports of mem0 in every form that people save them in.
 
 That is what `get_all` returns, `{"results": [{"id", "memory", "user_id", "created_at", …}]}`, the
-bare list, several pages, one entry a line, the points of the vector store (`payload.data`), and
-OpenMemory's export (`memories`, `content`, `state`), a zip or gzipped lines.
+bare list, several pages, one entry a line, and OpenMemory's export (`memories`, `content`,
+`state`), a zip or gzipped lines.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,8 +18,8 @@ from memorist.transfer.source import Source
 name = "mem0"
 title = "mem0 export"
 
-_LISTS = ("results", "memories", "points", "result", "data", "items")
-_TEXTS = ("memory", "data", "content", "text")
+_LISTS = ("results", "memories")
+_TEXTS = ("memory", "content", "text")
 _MEMBERS = ("memories.json", ".jsonl.gz", ".jsonl", ".json")
 _GONE = ("deleted", "archived")
 _CURE = "save what mem0's get_all returns, as JSON or one entry a line"
@@ -30,8 +30,8 @@ Fields = Mapping[str, Any]
 def recognises(source: Source) -> bool:
     """Whether the first entry has a memory in it."""
     file = _file(source)
-    first = next(_unfold(source.first(file, *_LISTS)), None) if file else None
-    return isinstance(first, dict) and not _fields(first).keys().isdisjoint(_TEXTS[:3])
+    first = next(iter(_entries(source.first(file, *_LISTS))), None) if file else None
+    return isinstance(first, dict) and not first.keys().isdisjoint(_TEXTS[:2])
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -44,7 +44,7 @@ def read(source: Source) -> Iterator[Item]:
             yield entry
             continue
         place, value = entry
-        for one in _unfold(value):
+        for one in _entries(value):
             try:
                 yield _item(one)
             except InvalidError as error:
@@ -58,45 +58,29 @@ def _file(source: Source) -> str | None:
     return names[0] if len(names) == 1 else next(found, None)
 
 
-def _unfold(value: Any, depth: int = 4) -> Iterator[Any]:
-    """The entries in a list, a page or a list of pages; or the one entry itself."""
-    if depth and isinstance(value, list):
-        for one in value:
-            yield from _unfold(one, depth - 1)
-    elif depth and isinstance(value, dict):
-        lists = [value[key] for key in _LISTS if isinstance(value.get(key), list)]
-        if lists or isinstance(value.get("result"), dict):
-            yield from _unfold(next(filter(None, lists), value.get("result", [])), depth - 1)
-        else:
-            yield value
-    else:
-        yield value
+def _entries(value: Any) -> list[Any]:
+    """The entries of a page, or the one entry itself."""
+    pages = [value.get(key) for key in _LISTS] if isinstance(value, dict) else [value]
+    return next((page for page in pages if isinstance(page, list)), [value])
 
 
 def _item(entry: Any) -> MemoryItem:
     if not isinstance(entry, dict):
         raise RecordError(f"not an object but {type(entry).__name__}")
-    fields = _fields(entry)
-    text, user = _text_of(fields), _key(fields, "user_id") or ""
-    created = moment(fields.get("created_at"), "created_at")
-    created = created or moment(fields.get("updated_at"), "updated_at") or now()
-    gone = moment(fields.get("deleted_at"), "deleted_at")
-    gone = gone or moment(fields.get("archived_at"), "archived_at")
+    text, user = _text_of(entry), _key(entry, "user_id") or ""
+    created = moment(entry.get("created_at"), "created_at")
+    created = created or moment(entry.get("updated_at"), "updated_at") or now()
+    gone = moment(entry.get("deleted_at"), "deleted_at")
+    gone = gone or moment(entry.get("archived_at"), "archived_at")
     return MemoryItem(
         id=_key(entry, "id") or _key(entry, "memory_id") or stable_id(name, user, text),
-        scope=Scope(user=user, agent=_key(fields, "agent_id"), session=_key(fields, "run_id")),
+        scope=Scope(user=user, agent=_key(entry, "agent_id"), session=_key(entry, "run_id")),
         text=text,
         source="import",
         created_at=created,
-        expires_at=moment(fields.get("expiration_date"), "expiration_date"),
-        ended_at=(gone or created) if fields.get("state") in _GONE else gone,
+        expires_at=moment(entry.get("expiration_date"), "expiration_date"),
+        ended_at=(gone or created) if entry.get("state") in _GONE else gone,
     )
-
-
-def _fields(entry: Fields) -> dict[str, Any]:
-    """The fields of an entry, those of a vector store's payload too."""
-    payload = entry.get("payload")
-    return {**entry, **payload} if isinstance(payload, dict) else dict(entry)
 
 
 def _text_of(fields: Fields) -> str:
