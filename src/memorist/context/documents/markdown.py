@@ -54,7 +54,7 @@ def find_section(text: str, header: str) -> Section:
     """
     if not header.strip():
         raise InvalidError("the section's header is empty; name the header of a section")
-    paths = [[_named(header)], [_named(header, is_underlined=True)]]
+    paths = [[_named(header)]]
     if ">" in header:
         paths.append([_named(part) for part in header.split(">")])
     nested = list(_with_parents(sections(text)))
@@ -78,12 +78,9 @@ def is_closed(text: str) -> bool:
     ]
 
 
-def _named(header: str, *, is_underlined: bool = False) -> tuple[int, str]:
-    """The level (0 for any) and title that a name asks for; an underlined one may end with `#`."""
+def _named(header: str) -> tuple[int, str]:
+    """The level (0 for any) and title that a name asks for."""
     name = header.strip()
-    if is_underlined:
-        title = name.lstrip("#")
-        return len(name) - len(title), " ".join(title.split())
     written = sections(name)
     if written and written[0].start == 0 and written[0].body == len(name):
         return written[0].level, written[0].title
