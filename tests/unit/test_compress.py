@@ -124,8 +124,6 @@ def test_a_summary_can_be_written_as_it_is() -> None:
 def test_nothing_to_compress_is_the_callers_mistake() -> None:
     with pytest.raises(InvalidError, match="at least one message"):
         compress([], scope=SCOPE, style=STYLE)
-    with pytest.raises(InvalidError, match="max_tokens"):
-        Style(counter=COUNTER, max_tokens=0)
 
 
 def test_a_models_summary_is_taken_in_our_form() -> None:

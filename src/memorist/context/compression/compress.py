@@ -53,14 +53,6 @@ class Style:
     input_tokens: int = 12_000
     timeout_s: float = 60.0
 
-    def __post_init__(self) -> None:
-        if self.max_tokens < 1 or self.input_tokens < 1_000 or self.timeout_s <= 0:
-            raise errors.InvalidError(
-                "compression needs max_tokens of at least 1, input_tokens of at least 1,000 and a "
-                f"timeout_s above 0, not {self.max_tokens}, {self.input_tokens} and "
-                f"{self.timeout_s:g}"
-            )
-
 
 def compress(
     entries: Sequence[LogEntry],
