@@ -136,7 +136,7 @@ def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
     """The text with "\\n" as line ends, and a note if the encoding had to be guessed."""
     marked = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "")
     note = ""
-    guesses = marked or _wide(raw[:4_096]), "utf-8", declared, "cp1252", "latin-1"
+    guesses = marked, "utf-8", declared, "cp1252", "latin-1"
     for encoding in filter(None, guesses):
         try:
             text = raw.decode(encoding)
@@ -148,14 +148,6 @@ def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
     if "\x00" in text:
         raise InvalidError("it holds NUL characters: it is not a text")
     return text.replace("\r\n", "\n").replace("\r", "\n"), note
-
-
-def _wide(head: bytes) -> str:
-    """The kind of UTF-16 if every other byte is zero, as in text without a byte order mark."""
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    if max(even, odd) * 4 < len(head) or min(even, odd) * 10 > max(even, odd):
-        return ""
-    return "utf-16-le" if odd > even else "utf-16-be"
 
 
 def _read_pdf(raw: bytes) -> tuple[str, str]:
