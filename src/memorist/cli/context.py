@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.bar import Bar
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +19,6 @@ from memorist.context.window import Part, Receipt, Window
 
 BAR_CHARS = 24
 OTHER_COLUMNS_CHARS = 56  # what the rest of the table needs beside the bar
-EIGHTHS = " ▏▎▍▌▋▊▉"
 INDENT = "  "
 MIN_LINE_CHARS = 10
 UNITS = {"history": "messages", "memories": "memories", "articles": "articles"}
@@ -155,7 +155,7 @@ def _table(receipt: Receipt, hints: Mapping[str, str]) -> Table:
         table.add_column(no_wrap=True, style="cyan")
     table.add_column(overflow="fold")
     for part, about in rows:
-        bar = [_bar(part.tokens / receipt.window, chars)] if chars else []
+        bar = [Bar(receipt.window, 0, part.tokens, width=chars)] if chars else []
         style = "" if part.tokens else "dim"
         style = "bold" if part.name == "left" else style
         details = safe_text(about, "dim")
@@ -170,13 +170,6 @@ def _about(part: Part) -> str:
     outside = f"{part.cut:,} {'' if unit else 'characters '}left out" if part.cut else ""
     why = ": ".join(filter(None, (outside, part.why)))
     return ", ".join(filter(None, (inside, why)))
-
-
-def _bar(share: float, chars: int) -> str:
-    """A bar to the eighth of a character; at least one for any share above zero."""
-    eighths = round(share * chars * 8) or (share > 0 and chars > 0)
-    full, rest = divmod(int(eighths), 8)
-    return "█" * full + EIGHTHS[rest].strip()
 
 
 def _remarks(receipt: Receipt, *, kept: bool) -> Iterator[str]:
