@@ -13,9 +13,9 @@ import re
 import threading
 import time
 from asyncio import to_thread
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -92,16 +92,8 @@ async def export(query: Url[ExportQuery], caller: Caller) -> StreamingResponse:
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", user or caller.memory.tenant_name)[:60]
     file = f"memorist-{name}-{caller.memory.clock():%Y-%m-%d}.memorist.gz"
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-    return StreamingResponse(
-        _all_pieces(first, pieces), media_type="application/gzip", headers=headers
-    )
-
-
-async def _all_pieces(first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    piece = first
-    while piece:
-        yield piece
-        piece = await to_thread(next, pieces, b"")
+    whole = chain([first], pieces)
+    return StreamingResponse(whole, media_type="application/gzip", headers=headers)
 
 
 @operation(
