@@ -106,24 +106,10 @@ AT_URL: dict[str, dict[str, Any]] = {
     "codex": {"url": f"{URL}/mcp", "http_headers": HEADERS},
     "gemini": {"httpUrl": f"{URL}/mcp", "headers": HEADERS},
     "zed": {"url": f"{URL}/mcp", "headers": HEADERS},
-    "claude-desktop": {
-        "command": "npx",
-        "args": [
-            "-y",
-            "mcp-remote",
-            f"{URL}/mcp",
-            "--transport",
-            "http-only",
-            "--allow-http",
-            "--header",
-            "Authorization:${MEMORIST_AUTHORIZATION}",
-        ],
-        "env": {"MEMORIST_AUTHORIZATION": f"Bearer {KEY}"},
-    },
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", AT_URL)
 def test_the_client_is_told_where_a_server_runs(client: str) -> None:
     for url in (URL, f"{URL}/mcp", f"{URL}/mcp/"):
         done = install(client, "--url", url, "--key", KEY, "--print")
@@ -131,7 +117,6 @@ def test_the_client_is_told_where_a_server_runs(client: str) -> None:
         assert told[CLIENTS[client].section]["memorist"] == AT_URL[client]
     without = install(client, "--url", "https://example.org", "--print", "--tools", "all").stdout
     assert "Authorization" not in without
-    assert "allow-http" not in without
     assert "https://example.org/mcp?tools=all" in without
 
 
@@ -140,7 +125,16 @@ def test_the_key_is_written_but_not_shown(home: Path) -> None:
     assert done.exit_code == 0
     assert KEY not in done.output
     assert KEY in (home / ".cursor/mcp.json").read_text()
-    assert "mcp-remote" in install("claude-desktop", "--url", URL, "--yes").stderr
+
+
+def test_a_client_that_takes_no_addresses_starts_a_server_that_asks_ours(home: Path) -> None:
+    refused = install("claude-desktop", "--url", URL, "--key", KEY, "--print").exception
+    assert isinstance(refused, ConfigError)
+    assert "give the address as --db" in str(refused)
+    arguments = ("claude-desktop", "--db", URL, "--user", "ada", "--key", KEY)
+    told = parsed(install(*arguments, "--print").stdout, toml=False)["mcpServers"]["memorist"]
+    assert told["args"] == [*RUN, "ada"]
+    assert told["env"] == {"MEMORIST_KEY": KEY, "MEMORIST_URL": URL}
 
 
 def test_a_file_without_the_key_keeps_its_mode(home: Path) -> None:

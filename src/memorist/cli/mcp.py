@@ -20,13 +20,13 @@ from memorist.memory import Memory
 from memorist.providers.http import PLAIN_HTTP, is_exposed
 
 NAME = "memorist"
-_KEY = "MEMORIST_AUTHORIZATION"  # of the helper that Claude Desktop needs; ours reads none such
 
 
 class McpClient(NamedTuple):
     """The files where a client lists its servers, their section for that, and its words there.
 
     `stdio` and `http` are its types of servers, if it names them; `url` and `headers` its keys.
+    Without a `url` it lists only servers that it starts.
     """
 
     file: str
@@ -115,9 +115,6 @@ def install(
     written_key = json.dumps(key or "", ensure_ascii=False)[1:-1]  # as it is in the file
     public = text.replace(written_key, f"{written_key[:4]}…") if key else text
     typer.echo(public)
-    if entry.get("command") == "npx":
-        reason = "Claude Desktop's file takes no addresses"
-        remark(f"{reason}: npx (Node.js) runs mcp-remote for it.", style="")
     # A database's address may hold a password.
     private = public != text or "MEMORIST_URL" in entry.get("env", {})
     offer(file, before, merged(before, client, entry, file), yes=yes, private=private)
@@ -188,21 +185,13 @@ def remote_entry(
     """The entry of a running server, with the key to it if it requires one."""
     if not opt.is_server(url):
         raise typer.BadParameter("--url is the address of a server: http://… or https://…")
+    if not CLIENTS[client].url:
+        raise ConfigError(f"{client} starts its servers itself: give the address as --db")
     url = url.rstrip("/").removesuffix("/mcp") + "/mcp" + (f"?tools={tools}" if tools else "")
-    if client != "claude-desktop":
-        words = CLIENTS[client]
-        kind = {"type": words.http} if words.http else {}
-        headers = {words.headers: {"Authorization": f"Bearer {key}"}} if key else {}
-        return {**kind, words.url: url, **headers}
-    # Claude Desktop only lists servers that it starts: mcp-remote is one, and connects to ours.
-    arguments = ["-y", "mcp-remote", url, "--transport", "http-only"]
-    if url.startswith("http://"):
-        arguments.append("--allow-http")
-    if not key:
-        return {"command": "npx", "args": arguments}
-    # The key is not in the arguments: everyone on the machine may list those.
-    arguments += ["--header", f"Authorization:${{{_KEY}}}"]
-    return {"command": "npx", "args": arguments, "env": {_KEY: f"Bearer {key}"}}
+    words = CLIENTS[client]
+    kind = {"type": words.http} if words.http else {}
+    headers = {words.headers: {"Authorization": f"Bearer {key}"}} if key else {}
+    return {**kind, words.url: url, **headers}
 
 
 def shown(client: str, entry: Mapping[str, Any]) -> str:
