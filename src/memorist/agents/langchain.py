@@ -64,12 +64,9 @@ class MemoristChatMessageHistory(NamesArguments, BaseChatMessageHistory):
         read_image: Callable[[str], str] | None = None,
     ) -> None:
         check_type(memory, Memory, "memory")
+        check_type(session_id, str, "session_id")
         if k is not None and (not isinstance(k, int) or k < 0):
             raise errors.InvalidError("k must be a whole number of messages, or None for all")
-        if not isinstance(session_id, str):
-            raise errors.InvalidError(
-                f"session_id must be a string, got {type(session_id).__name__}"
-            )
         self._memory = memory
         self._scope = memory.scope(user=user, agent=agent, session=session_id)
         self._read_image = read_image
