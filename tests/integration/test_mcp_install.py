@@ -309,7 +309,7 @@ def test_without_a_yes_nothing_is_written(home: Path, answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "// mine\n{}", "[]", '{"mcpServers": []}', '{"a": 1, "a": 2}', '"x"', "[" * 99999]
+    "text", ["{", "// mine\n{}", "[]", '{"mcpServers": []}', '"x"', "[" * 99999]
 )
 def test_a_file_that_is_not_understood_is_left_as_it_is(home: Path, text: str) -> None:
     (home / ".claude.json").write_text(text)

@@ -53,7 +53,7 @@ def odd_shape(file: Path) -> ConfigError:
 
 def _parsed(text: str, file: Path) -> Any:
     try:
-        content = json.loads(text, object_pairs_hook=_unique_names)
+        content = json.loads(text)
         json.dumps(content, allow_nan=False)  # a number that is too large would become no JSON
         return content
     except (ValueError, RecursionError) as error:
@@ -62,13 +62,6 @@ def _parsed(text: str, file: Path) -> Any:
             f"{file} is not plain JSON{where}, and was left as it is; "
             "mend it, or make the change by hand"
         ) from None
-
-
-def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a name is there twice: one of them would be lost")
-    return content
 
 
 def read(file: Path) -> str:
@@ -127,8 +120,6 @@ def _is_ours(file: Path) -> bool:
 
 def _copy(file: Path, now: datetime) -> Path:
     """A copy of the file beside it, under a new name."""
-    stem, number = f"{file.name}.{now:%Y%m%d-%H%M%S}", 0
-    while (copy := file.with_name(f"{stem}{f'-{number}' if number else ''}.bak")).exists():
-        number += 1
+    copy = file.with_name(f"{file.name}.{now:%Y%m%d-%H%M%S-%f}.bak")
     shutil.copy2(file, copy)
     return copy
