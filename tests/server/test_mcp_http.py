@@ -361,11 +361,11 @@ def test_errors_and_the_log_repeat_nothing_of_a_request(
 
 
 def test_an_app_may_be_run_again(memory: Memory) -> None:
-    mcp = McpApp(memory, agent="tutor")
+    mcp = McpApp(memory)
     for said in ("Once.", "Twice."):
         with serving_here(make_app(memory, mcp)) as url:
             result(post(url, call("remember", content=said)))
-    history = memory.tenant("acme").history(user="ada", agent="tutor")
+    history = memory.tenant("acme").history(user="ada")
     assert [it.content for it in history] == ["Once.", "Twice."]
 
 

@@ -51,12 +51,10 @@ class McpApp:
         self,
         memory: Memory,
         *,
-        agent: str | None = None,
         of_tenant: Callable[[str], Memory] | None = None,  # for an app that caches memories
         max_bytes: int = MOST_BYTES,
     ) -> None:
         self._of_tenant = of_tenant or memory.tenant
-        self._agent = agent
         self._max_bytes = max_bytes
         self.servers = {
             tools: McpServer(self._toolbox_of, user_argument="admin", tools=tools)
@@ -106,7 +104,7 @@ class McpApp:
         if request is None or (principal := _principal(request)) is None:
             raise UnauthorizedError(NO_CALLER)
         memory = self._of_tenant(principal.tenant)
-        return Toolbox(memory, user=principal.user, agent=self._agent, program=principal.program)
+        return Toolbox(memory, user=principal.user, program=principal.program)
 
 
 def _principal(request: Request) -> Principal | None:
