@@ -43,32 +43,26 @@ def read(source: Source) -> Iterator[Item]:
             messages = _messages(value)
             if messages is not None:
                 session = _text(value, "id", *_SESSIONS) or stable_id(name, dump_json(messages))
-                said = {f"{place}, message {it}": one for it, one in enumerate(messages, start=1)}
-                yield from _turns(said, value, session, _text(value, "title"))
+                title = _text(value, "title")
+                for number, said in enumerate(messages, start=1):
+                    yield _turn(f"{place}, message {number}", said, value, session, title)
             else:
                 whole_file = whole_file or stable_id(name, file, dump_json(value))
-                yield from _turns({place: value}, value, _text(value, *_SESSIONS) or whole_file)
+                yield _turn(place, value, value, _text(value, *_SESSIONS) or whole_file)
 
 
-def _turns(
-    said: Mapping[str, Any], around: Mapping[str, Any], session: str, title: str | None = None
-) -> Iterator[Item]:
-    """The messages by their places; those without a date have that of what is around them."""
+def _turn(
+    place: str, said: Any, around: Mapping[str, Any], session: str, title: str | None = None
+) -> Item:
+    """A message; without a date of its own it has that of what is around it."""
     user = _text(around, "user_id", "user")
     try:
-        at = _date(around)
+        if not _is_message(said):
+            raise MessageError("not a message with a role and content")
+        message = _message(said, place, session, _date(said) or _date(around))
     except InvalidError as error:
-        yield Skipped(next(iter(said)), str(error))
-        return
-    for place, one in said.items():
-        try:
-            if not _is_message(one):
-                raise MessageError("not a message with a role and content")
-            message = _message(one, place, session, _date(one) or at)
-        except InvalidError as error:
-            yield Skipped(place, str(error))
-            continue
-        yield Turn(session=session, message=message, user=user, title=title)
+        return Skipped(place, str(error))
+    return Turn(session=session, message=message, user=user, title=title)
 
 
 def _date(value: Mapping[str, Any]) -> datetime | None:
