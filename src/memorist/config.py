@@ -52,7 +52,7 @@ class Settings:
     summarize_every: int = _number(defaults.SUMMARIZE_EVERY, 1, 10**9)
     force_update: bool = _number(defaults.FORCE_UPDATE, 0, 1)
     auth: str = _one_of("auto", "on", "off")
-    rate: str = "100"
+    rate: float = _number(100.0, 0.0, 10.0**9)
     hosts: str = ""
     origins: str = ""
     jwt_key: str = field(default="", repr=False)

@@ -83,7 +83,7 @@ PATHS = [
 
 def main(database: str) -> None:
     """Serve; the first line says at which port."""
-    settings = Settings(url=database, embedder="none", auth="on", rate="0", hosts="localhost")
+    settings = Settings(url=database, embedder="none", auth="on", rate=0.0, hosts="localhost")
     serve(settings, Address("127.0.0.1", 0), ready=lambda at: print(at.port, flush=True))
 
 

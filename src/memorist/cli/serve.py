@@ -81,13 +81,14 @@ def serve(
         "hosts": " ".join(allow_host or ()),
         "origins": " ".join(allow_origin or ()),
         "auth": None if auth is None else ("on" if auth else "off"),
-        "rate": None if rate is None else str(rate),
+        "rate": rate,
         "log_level": log_level,
         "log_format": log_format,
         "access_log": "on" if access_log else None,
     }
     address = run.Address(host, port)
-    settings = replace(settings, **{name: value for name, value in options.items() if value})
+    given = {name: value for name, value in options.items() if value not in (None, "")}
+    settings = replace(settings, **given)
     # Opened here first, so that one process alone creates or migrates the database.
     with closing(open_store(settings.url, settings.durability)) as store:
         settings = run.resolve_auth(settings, address, keys=store.has_keys())

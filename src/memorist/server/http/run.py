@@ -1,7 +1,6 @@
 """Serves the app with uvicorn: one process, or several, on one port."""
 
 import asyncio
-import math
 import socket
 import ssl
 import sys
@@ -297,19 +296,9 @@ def _app(settings: Settings, memory: Memory, worker: WorkerLink | None = None) -
     else:
         guard = build_guard(memory.keys, settings)
     hosts, origins = settings.hosts.split(), settings.origins.split()
-    limits = Limits(requests_per_s=_number(settings.rate), hosts=hosts, origins=origins)
+    limits = Limits(requests_per_s=settings.rate, hosts=hosts, origins=origins)
     chats = ChatRuntime.of(settings)
     return build_app(memory, guard, limits, chats=chats, owned=True, worker=worker)
-
-
-def _number(rate: str) -> float:
-    try:
-        number = float(rate)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise ConfigError("MEMORIST_RATE must be a number of requests per second, 0 for no limit")
-    return number
 
 
 def _bind(address: Address) -> socket.socket:
