@@ -45,19 +45,6 @@ def test_notes_are_written_for_the_version_they_were_made_of(api: Api) -> None:
     get(api.ada, "/api/notes", status=422, agent="n1", version=2**40)
 
 
-def test_notes_carry_an_etag_that_if_match_takes(api: Api) -> None:
-    put_notes(api.ada, agent="n2", text="one", base_version=0)
-    tag = api.ada.get("/api/notes", params={"agent": "n2"}).headers["etag"]
-    body = {"agent": "n2", "text": "two"}
-    first = api.ada.put("/api/notes", json=body, headers={"If-Match": tag})
-    assert first.status_code == 200
-    assert first.headers["etag"] != tag
-    late = api.ada.put("/api/notes", json={**body, "text": "3"}, headers={"If-Match": tag})
-    assert late.status_code == 409
-    odd = api.ada.put("/api/notes", json=body, headers={"If-Match": "*"})
-    assert odd.status_code == 422
-
-
 def test_versions_of_notes_are_listed_and_restored(api: Api) -> None:
     for number in range(5):
         put_notes(api.ada, agent="n3", text=f"text {number}", base_version=number)

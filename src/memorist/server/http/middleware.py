@@ -56,9 +56,9 @@ AUTH_THREADS = 4
 RECHECK_S = 1.0  # between two looks at the key of a response that goes on
 CORS: dict[str, Any] = {
     "allow_methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
-    "allow_headers": "Authorization If-Match Last-Event-ID Mcp-Protocol-Version Mcp-Session-Id "
+    "allow_headers": "Authorization Last-Event-ID Mcp-Protocol-Version Mcp-Session-Id "
     "X-Request-Id".split(),
-    "expose_headers": ("ETag", "Mcp-Session-Id", "Retry-After", "X-Request-Id"),
+    "expose_headers": ("Mcp-Session-Id", "Retry-After", "X-Request-Id"),
 }
 MAX_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024

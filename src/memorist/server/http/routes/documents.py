@@ -1,15 +1,12 @@
 """Documents: notes, and articles to quote from, a user's own or those of a shared shelf."""
 
-import re
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import Header, Path
+from fastapi import Path
 from pydantic import BaseModel, Field
-from starlette.responses import Response
 
 from memorist.context.documents.excerpts import Retrieved
-from memorist.errors import InvalidError
 from memorist.library import Library
 from memorist.records.documents import Article, ArticleInfo, Note
 from memorist.records.query import Forgotten
@@ -20,12 +17,7 @@ from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routing import Caller, Url, operation
 
 Version = Annotated[int, Field(ge=1, le=schemas.MAX_INT)]
-IfMatch = Annotated[
-    str | None,
-    Header(description="The ETag of the version it replaces.", max_length=20, examples=['"1"']),
-]
 ArticleId = Annotated[str, Path(description="The article's id.", examples=[ARTICLE_ID])]
-_ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 
 
 # Notes
@@ -41,7 +33,7 @@ class WriteNotesBody(schemas.AgentRequest):
     """A new text of the notes, and the version that it replaces."""
 
     text: str = Field(examples=["## Plans\n- learn to sail"])
-    base_version: schemas.Position | None = Field(None, description="The version it replaces.")
+    base_version: schemas.Position = Field(description="The version it replaces, 0 for none.")
 
 
 class ManageNotesBody(schemas.AgentRequest):
@@ -66,28 +58,20 @@ class EditResult(BaseModel):
 
 
 @operation("get_notes")
-def get_notes(query: Url[NotesQuery], caller: Caller, response: Response) -> Note:
+def get_notes(query: Url[NotesQuery], caller: Caller) -> Note:
     """The notes, as they are or as a version had them; version 0 says that there are none."""
     if query.version is not None:
-        return _with_etag(caller.memory.notes(**caller.place(query)).at(query.version), response)
+        return caller.memory.notes(**caller.place(query)).at(query.version)
     scope = caller.scope(query)
     empty = Note(id="", scope=scope, version=0, text="", created_at=now())
-    return _with_etag(caller.memory.note_versions.get(scope) or empty, response)
+    return caller.memory.note_versions.get(scope) or empty
 
 
 @operation("write_notes")
-def write_notes(
-    body: WriteNotesBody, caller: Caller, response: Response, if_match: IfMatch = None
-) -> Note:
+def write_notes(body: WriteNotesBody, caller: Caller) -> Note:
     """Replace a version of the notes; 409 if there is a newer one."""
-    base = body.base_version
-    if base is None:
-        match = _ETAG.fullmatch(if_match or "")
-        if match is None:
-            raise InvalidError("base_version is missing: give the version it replaces, 0 for none")
-        base = int(match[1])
     notebook = caller.memory.notes(**caller.place(body))
-    return _with_etag(notebook.write(body.text, base_version=base), response)
+    return notebook.write(body.text, base_version=body.base_version)
 
 
 @operation("list_versions")
@@ -107,14 +91,9 @@ def manage_notes(body: ManageNotesBody, caller: Caller) -> EditResult:
 
 
 @operation("restore_notes")
-def restore_notes(body: RestoreNotesBody, caller: Caller, response: Response) -> Note:
+def restore_notes(body: RestoreNotesBody, caller: Caller) -> Note:
     """Write the text of an old version as the newest."""
-    return _with_etag(caller.memory.notes(**caller.place(body)).restore(body.version), response)
-
-
-def _with_etag(note: Note, response: Response) -> Note:
-    response.headers["ETag"] = f'"{note.version}"'
-    return note
+    return caller.memory.notes(**caller.place(body)).restore(body.version)
 
 
 # Articles
