@@ -33,7 +33,9 @@ class WriteNotesBody(schemas.AgentRequest):
     """A new text of the notes, and the version that it replaces."""
 
     text: str = Field(examples=["## Plans\n- learn to sail"])
-    base_version: schemas.Position = Field(description="The version it replaces, 0 for none.")
+    base_version: schemas.Position = Field(
+        description="The version it replaces, 0 for none.", examples=[0]
+    )
 
 
 class ManageNotesBody(schemas.AgentRequest):
