@@ -27,7 +27,7 @@ from memorist.records.values import Tally
 from memorist.store import activity
 from memorist.store.base import Store
 from tests.conformance.page_conformance import walk
-from tests.conformance.worlds import HOSTILE_USERS, fresh_scope
+from tests.conformance.worlds import HOSTILE_USERS, claim_all, fresh_scope
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -153,14 +153,10 @@ class ActivityConformance:
         scope = fresh_scope()
         store.append(scope, [Message("user", "hi", "m")])
         place = store.events(scope).place
-
-        def claimed() -> Any:
-            return next(job for job in store.claim(limit=10_000) if job.scope.owner == scope.owner)
-
-        job = claimed()
+        [job] = claim_all(store, scope)
         store.fail(job, "no model", final=True)
         store.retry(scope, job.id)
-        store.apply(scope, [], done=claimed())
+        store.apply(scope, [], done=claim_all(store, scope))
         told = changes(store.events(scope, after=place).items)
         assert told == [("job", "failed", str(job.id)), ("job", "done", str(job.id))]
 
@@ -171,8 +167,8 @@ class ActivityConformance:
         scope = fresh_scope()
         store.append(scope, [Message("user", "hi", "m")])
         place = store.events(scope).place
-        store.claim(limit=10_000, lease_seconds=-1)
-        store.claim(limit=10_000)
+        for _ in range(2):
+            claim_all(store, scope, lease_seconds=-1)
         [event] = store.events(scope, after=place).items
         assert (event.kind, event.change, event.session) == ("job", "failed", "talk")
 

@@ -25,7 +25,7 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import new_id
 from memorist.store.base import Store
-from tests.conformance.worlds import fresh_scope, texts, worded
+from tests.conformance.worlds import claim_all, fresh_scope, texts, worded
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 JUNE = datetime(2026, 6, 1, tzinfo=UTC)
@@ -87,13 +87,13 @@ class LifeConformance:
         scope = fresh_scope()
         for text in "ab":
             store.append(scope, [Message("user", text)])
-        jobs = [job for job in store.claim(limit=10_000) if job.scope.owner == scope.owner]
+        jobs = claim_all(store, scope)
         assert len(jobs) == 2
         store.release(jobs[1])
         with pytest.raises(LeaseLostError):
             store.apply(scope, [Add(_item(scope, "lost"))], done=jobs)
         assert (store.items(scope), len(store.jobs(scope))) == ([], 2)
-        again = [job for job in store.claim(limit=10_000) if job.scope.owner == scope.owner]
+        again = claim_all(store, scope)
         with pytest.raises(ConflictError):
             store.apply(scope, [Add(_item(scope, "x"))], done=again + jobs[:1], base_version=9)
         assert (store.items(scope), len(store.jobs(scope))) == ([], 2)
@@ -293,9 +293,8 @@ class SourceConformance:
         web, mine = Message("user", "web canary"), Message("user", "my sparrow")
         store.append(scope, [web], source="web")
         [place] = store.append(scope, [mine]).seqs
-        for job in store.claim(limit=10_000):
-            if job.scope.owner == scope.owner:
-                store.apply(scope, [], done=job)
+        for job in claim_all(store, scope):
+            store.apply(scope, [], done=job)
         old, new = _lives(scope, "Munich", MARCH), _lives(scope, "Canary", JUNE, source="web")
         both = _item(scope, "canary and sparrow", web.message_id, mine.message_id)
         store.apply(
@@ -380,9 +379,8 @@ class SourceConformance:
             ],
         )
         store.apply(scope, [Add(kept)], by_hand=True)
-        for job in store.claim(limit=99):
-            if job.scope.owner == scope.owner:
-                store.apply(scope, [], done=job)
+        for job in claim_all(store, scope):
+            store.apply(scope, [], done=job)
         gone = store.forget(scope, message_id=named.message_id).counts
         assert gone["memories"] == 2
         left = {"Rome is on her mind.", "Anna plays chess.", kept.text}
@@ -397,7 +395,7 @@ class SourceConformance:
         named, she = Message("user", "My sister Anna is here."), Message("user", "She is in Rome.")
         seqs = store.append(scope, [named, she]).seqs
         store.apply(scope, [Add(_item(scope, "My sister Anna is in Rome.", she.message_id))])
-        claimed = [it for it in store.claim(limit=99) if it.scope.owner == scope.owner]
+        claimed = claim_all(store, scope)
         read = [it for it in claimed if it.scope.session == scope.session]
         store.revise(scope, named.changed(content="My sister Anna is here today."))
         assert len(_current(store, scope)) == 1
@@ -414,7 +412,7 @@ class SourceConformance:
         said = [Message("user", f"It rained for {number} days.") for number in range(1, 26)]
         for message in said:
             store.append(scope, [message])
-        jobs = [it for it in store.claim(limit=999) if it.scope.owner == scope.owner]
+        jobs = claim_all(store, scope)
         store.revise(scope, said[0].changed(content="It rained for a day."))
         lost = list[int]()
         for place, job in enumerate(sorted(jobs, key=lambda it: it.first_seq)):

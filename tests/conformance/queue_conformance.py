@@ -16,7 +16,7 @@ from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.jobs import DIED, MAX_DEATHS
-from tests.conformance.worlds import fresh_scope, near, texts, worded
+from tests.conformance.worlds import claim_all, fresh_scope, near, texts, worded
 
 
 class QueueConformance:
@@ -314,16 +314,6 @@ def later(store: Store, *, minutes: float) -> Iterator[None]:
         yield
     finally:
         store._clock = clock
-
-
-def claim_all(store: Store, scope: Scope, lease_seconds: float = 600) -> list[Job]:
-    """Claim what is due until jobs of the scope come up; others' jobs are kept."""
-    while jobs := store.claim(limit=10_000, lease_seconds=lease_seconds):
-        if own := [job for job in jobs if job.scope.owner == scope.owner]:
-            return own
-        for job in jobs:
-            store.renew(job, lease_seconds=600)
-    return []
 
 
 def find_due(store: Store, scope: Scope, lease_seconds: float = 600) -> Job | None:

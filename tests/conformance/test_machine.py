@@ -28,7 +28,7 @@ def test_every_store_behaves_as_the_model_and_as_the_others(
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=600 if LONG else 10,
+                max_examples=600 if LONG else 6,
                 stateful_step_count=50 if LONG else 25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

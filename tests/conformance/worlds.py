@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memorist.records.log import LogEntry
+from memorist.records.log import Job, LogEntry
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg
 from memorist.records.query import Match, Term
 from memorist.records.scope import Scope
@@ -36,6 +36,18 @@ ODD_TEXTS = {
 def fresh_scope() -> Scope:
     """A session of a user in a tenant that no other test has."""
     return Scope(tenant=new_id(), user="alice", session="talk")
+
+
+def claim_all(store: Store, scope: Scope, lease_seconds: float = 600) -> list[Job]:
+    """Claim what is due until jobs of the scope come up. Other tests' stay claimed: they are many,
+    and those whose lease ends would be taken one by one.
+    """
+    while jobs := store.claim(limit=10_000, lease_seconds=86_400):
+        if own := [job for job in jobs if job.scope.owner == scope.owner]:
+            for job in own:
+                store.renew(job, lease_seconds=lease_seconds)
+            return own
+    return []
 
 
 def texts(entries: Sequence[LogEntry]) -> list[str]:

@@ -65,7 +65,10 @@ def test_a_worker_that_cannot_work_says_why_in_a_line(tmp_path: Path) -> None:
     assert "Traceback" not in server.said()
 
 
-@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["one", "several"])
+SEVERAL = pytest.param(("--workers", "2"), id="several", marks=pytest.mark.prove)  # it takes long
+
+
+@pytest.mark.parametrize("options", [pytest.param((), id="one"), SEVERAL])
 def test_a_worker_that_is_killed_is_started_again_and_ends_with_its_server(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:

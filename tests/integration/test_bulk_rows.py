@@ -14,7 +14,7 @@ from memorist import Memory
 from memorist.store.postgres.store import PostgresStore
 from tests.support.postgres import Server
 
-EACH = {1_000: 2, 2_000: 1}  # messages of a user, and how many users have so many
+EACH = {500: 2, 2_000: 1}  # messages of a user, and how many users have so many
 # Without numbers that follow the order in which users write, and moments of writing.
 TABLES = {
     "owners": "owner, tenant_hash, tenant, user_id, changes",

@@ -1,7 +1,7 @@
-"""Two hundred planted items: they are known by their source, reach nobody else, and can be undone.
+"""A hundred planted items: they are known by their source, reach nobody else, and can be undone.
 
-For each of four users, fifty: web pages and tool answers in the log, imports, memories and facts
-added outright, some repeating or citing what the user really said.
+For each of two users (`make prove`: four), fifty: web pages and tool answers in the log, imports,
+memories and facts added outright, some repeating or citing what the user really said.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import pytest
 from memorist import Memory, Message
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.records.values import to_micros
+from tests.support.examples import LONG
 from tests.support.models import WordEmbedder
 
-USERS = ("ada", "bob", "cem", "dua")
+USERS = ("ada", "bob", "cem", "dua")[: 4 if LONG else 2]
 CITIES = {"ada": "Munich", "bob": "Lisbon", "cem": "Izmir", "dua": "Turin"}
 PLANTED = ("web", "tool", "import")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -120,7 +121,7 @@ def _picture(memory: Memory, user: str) -> Any:
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Four users, each with fifty planted items."""
+    """Users, each with fifty planted items."""
     if request.param == "sqlite":
         url = str(tmp_path_factory.mktemp("poison") / "memory.db")
     else:
@@ -129,7 +130,7 @@ def world(
     with Memory(url, embedder=WordEmbedder(), extraction=extraction, clock=Clock()) as memory:
         real = {user: _said(memory, user) for user in USERS}
         before = {user: _picture(memory, user) for user in USERS}
-        assert sum(_poison(memory, user, real[user]) for user in USERS) >= 200
+        assert sum(_poison(memory, user, real[user]) for user in USERS) >= 50 * len(USERS)
         yield World(memory, url, before)
 
 

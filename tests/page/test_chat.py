@@ -16,7 +16,7 @@ from tests.support.demo import DemoClock
 from tests.support.http_server import Served
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.prove), "postgres"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     on_postgres = request.param == "postgres"
     where = (

@@ -1,4 +1,4 @@
-"""The stories of the memories, on PostgreSQL."""
+"""Two of the stories of the memories, on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,6 +13,4 @@ def test_memories_are_found_edited_and_undone(postgres_with_tables: str, open_pa
         fill(memory)
         with local_server(memory) as served:
             stories.test_find_by_words_and_facets_and_come_back(served, open_page)
-            stories.test_the_evidence_of_a_memory_and_what_updated_it(served, open_page)
             stories.test_edit_in_place_and_undo(served, open_page)
-            stories.test_undo_an_update_of_a_fact(served, open_page)

@@ -25,7 +25,7 @@ from memorist.server.http.run import BoundedConnection
 from tests.server.api import ROUTES
 from tests.support.http_server import Served, serving
 
-EXAMPLES = 200 if os.environ.get("MEMORIST_PROVE") else 4
+EXAMPLES = 200 if os.environ.get("MEMORIST_PROVE") else 3
 LONGEST = 2  # list in what is sent
 Ids = dict[str, list[str]]
 ADMINS = ("/api/keys", "/metrics")

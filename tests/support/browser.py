@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.support.postgres import apt_install
+from tests.support.postgres import ServerError, apt_install
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SHELL = "chromium-headless-shell"  # the same without windows, which takes a fifth less time
+NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Nothing leaves the machine, and nothing is kept from one start to the next.
 OPTIONS = (
     "--no-sandbox",
@@ -30,7 +31,10 @@ def chromium() -> str:
     if chosen := os.environ.get("MEMORIST_CHROMIUM"):
         return chosen
     if not any(map(shutil.which, NAMES)):
-        apt_install("chromium", "fonts-noto-core")
+        try:
+            apt_install(SHELL, "fonts-noto-core")
+        except ServerError:  # not every system has it
+            apt_install("chromium", "fonts-noto-core")
     return next(path for path in map(shutil.which, NAMES) if path)
 
 

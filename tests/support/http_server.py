@@ -21,6 +21,7 @@ from memorist.server.auth import Keys
 @contextmanager
 def serving(app: Any, **options: Any) -> Iterator[str]:
     """The address of a server with this app, for as long as the block lasts."""
+    options.setdefault("timeout_graceful_shutdown", 1)  # for streams that a browser still follows
     config = uvicorn.Config(
         app, host="127.0.0.1", port=0, log_level="error", server_header=False, **options
     )
@@ -38,7 +39,8 @@ def serving(app: Any, **options: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(timeout=10)
+        thread.join(timeout=60)
+        assert not thread.is_alive(), "the server did not end"
 
 
 @dataclass(frozen=True)
