@@ -247,18 +247,6 @@ def test_what_tells_is_lifted_and_what_asks_or_is_yet_to_be_done_is_lowered() ->
     assert fused[4].parts.keys() & {"own", "asks"} == set()
 
 
-def test_results_are_spread_over_sessions() -> None:
-    ranking = replace(QUIET, spread=0.1)
-    talk = [passage(id_, session="monday") for id_ in (1, 2, 3)]
-    other = [passage(4, session="tuesday"), passage(5), passage(6)]
-    found = {"words": finds((1, 1.0), (2, 0.99), (3, 0.98), (4, 0.95), (5, 0.1), (6, 0.0))}
-    fused = ranked(found, *talk, *other, ranking=ranking)
-    assert list(fused) == [1, 4, 2, 3, 5, 6]
-    assert [fused[id_].parts.get("spread") for id_ in (1, 2, 3)] == [None, -0.1, -0.2]
-    assert "spread" not in fused[4].parts
-    assert "spread" not in fused[5].parts
-
-
 def test_equals_stand_newest_first_in_whatever_order_they_were_found() -> None:
     ids = list(range(1, 20))
     for seed in range(5):

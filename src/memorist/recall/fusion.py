@@ -78,20 +78,19 @@ class Ranking(CheckedSettings):
     synonyms: float = 0.8
     meaning: float = 0.65
     links: float = 0.02
-    neighbours: float = 0.4
+    neighbours: float = 0.32
     short_chars: int = 400
-    session: float = 0.35
+    session: float = 0.45
     speaker: float = 0.3
-    role: float = 0.3
+    role: float = 0.22
     opening: float = 0.15
-    when: float = 0.3
+    when: float = 0.4
     self_reference: float = 0.35
     question: float = -0.1
     outdated: float = -0.2
     importance: float = 0.1
     recency: float = 0.01
     half_life_days: float = 30.0
-    spread: float = 0.005
     update: float = 0.0001
     reranker: Reranker | None = None
     _least = -inf
@@ -179,12 +178,9 @@ def fuse(
     _lend(board, held, ranking, short)
     for name, column in _boosts(board, held, ranking, short, focus, now):
         board.add(name, column)
-    order = board.order()
-    _spread(board, held, order, ranking.spread)
     if ranking.update and not focus.about_past:
         _lift(board, passages, ranking.update)
-    order.sort(key=board.scores.__getitem__, reverse=True)
-    return [board.record(row) for row in order[:limit]]
+    return [board.record(row) for row in board.order()[:limit]]
 
 
 def _source_messages(passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
@@ -216,7 +212,8 @@ def _gather(
 ) -> None:
     """Add a channel's finds, best first. Of several passages of a record the best one counts."""
     scores = list(map(SCORE, finds))
-    low = _unrelated(scores) if channel == "meaning" else 0.0
+    # What is less than half as near as the nearest has nothing to do with the question.
+    low = max([0.0, *scores]) / 2 if channel == "meaning" else 0.0
     # Where only synonyms were found, the best find counts less than 1.
     high = max(max(scores, default=low), max(map(FULL, finds), default=low))
     placed: dict[int, tuple[int, float]] = {}
@@ -243,12 +240,6 @@ def _worth_of_words(finds: Sequence[Found], focus: QuestionFocus) -> float:
     """How much words count: one or two in common tell little, even where no record has more."""
     enough = min(MOST_WORDS, SOME_WORDS / max(focus.words, 1))
     return min(max(map(SHARE, finds), default=0.0) / enough, 1.0)
-
-
-def _unrelated(cosines: Sequence[float]) -> float:
-    """The cosine that counts 0: half of the nearest, or, of many passages, that of the last."""
-    last = min(cosines) if len(cosines) >= DEPTH else 0.0
-    return max(max(cosines, default=0.0) / 2, last)
 
 
 def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
@@ -332,19 +323,6 @@ def _timely(moments: Sequence[int], period: Period | None) -> Iterator[tuple[int
             yield row, 1.0
         elif last <= said_at < last + SOON:
             yield row, 0.5
-
-
-def _spread(board: Board, held: Any, order: Sequence[int], step: float) -> None:
-    """Lower each further record of a session by one more step, so that others are heard too."""
-    seen: dict[object, int] = {}
-    column: Column = {}
-    for row in order if step else ():
-        session = held.session[row]
-        before = seen.get(session, 0)
-        seen[session] = before + 1
-        if before and session is not None:
-            column[row] = -step * before
-    board.add("spread", column)
 
 
 def _lift(board: Board, passages: Mapping[int, Passage], step: float) -> None:
