@@ -30,7 +30,7 @@ from tests.support.model_server import ModelServer
 OPERATIONS = [
     (method, re.sub(r"\{\w+\}", "1", route.path), route)
     for route in ROUTES
-    for method in route.methods
+    for method in route.methods or ()
 ]
 WITH_BODY = [
     (method, path)

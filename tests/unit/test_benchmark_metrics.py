@@ -24,7 +24,7 @@ from benchmarks.metrics import (
     recall_at,
     reciprocal_rank,
 )
-from benchmarks.scoring import SCHEMES, rows_of, score_full, score_turns, score_official
+from benchmarks.scoring import SCHEMES, rows_of, score_full, score_official, score_turns
 
 RANKED = ["a", "b", "c", "d", "e"]
 
