@@ -78,11 +78,11 @@ class Ranking(CheckedSettings):
     synonyms: float = 0.8
     meaning: float = 0.65
     links: float = 0.02
-    neighbours: float = 0.32
+    neighbours: float = 0.36
     short_chars: int = 400
-    session: float = 0.45
+    session: float = 0.4
     speaker: float = 0.3
-    role: float = 0.22
+    role: float = 0.3
     opening: float = 0.15
     when: float = 0.4
     self_reference: float = 0.35
