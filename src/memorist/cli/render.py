@@ -17,6 +17,7 @@ from memorist.records.scope import Scope
 
 SHORT_ID_CHARS = 8  # from the end of an id: UUIDv7s of the same time begin alike
 WHOLE_ID_CHARS = 32
+NARROW = 60  # columns of a terminal
 INTERNAL_FIELDS = ("lease",)
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -45,6 +46,8 @@ def table(rows: Iterable[Any], columns: Columns, *, main: str = "", header: bool
     """Records as rows; with `main`, the other columns are dim."""
     readers = [attrgetter(cell) if isinstance(cell, str) else cell for cell in columns.values()]
     cells = [[read(row) for read in readers] for row in rows]
+    if main and console.width < NARROW:
+        return _stacked([[*map(_cell_text, row)] for row in cells], list(columns).index(main))
     made = Table(box=None, pad_edge=False, show_header=header)
     for number, name in enumerate(columns):
         counts = all(isinstance(row[number], int) for row in cells)
@@ -57,6 +60,17 @@ def table(rows: Iterable[Any], columns: Columns, *, main: str = "", header: bool
         )
     for row in cells:
         made.add_row(*map(_cell_text, row))
+    return made
+
+
+def _stacked(rows: list[list[Text]], main: int) -> Table:
+    """The table for a narrow terminal: the other cells of a row stand below its main one."""
+    made = Table(box=None, pad_edge=False, show_header=False)
+    made.add_column(overflow="fold")
+    for row in rows:
+        others = Text(" · ").join(cell for cell in row if cell and cell is not row[main])
+        others.stylize("dim")
+        made.add_row(Text("\n").join((row[main], others)))
     return made
 
 
