@@ -62,6 +62,9 @@ class Told:
             self._way.reach("claimed")
         return jobs
 
+    def change(self, *arguments: Any, **how: Any) -> Any:
+        return Store.change(cast(Store, self), *arguments, **how)  # which applies as told below
+
     def apply(self, *arguments: Any, **how: Any) -> None:
         self._way.reach("committing")
         self._store.apply(*arguments, **how)

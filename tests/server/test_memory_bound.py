@@ -50,6 +50,7 @@ LISTS = [
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     with an_api(tmp_path_factory.mktemp("bounds")) as opened:
+        fill(opened.memory, 80)
         yield opened
 
 
@@ -148,7 +149,6 @@ def _put_summary(db: Any, talk: Any, summary: Summary) -> None:
 
 
 def test_a_page_reads_its_own_rows_and_no_others(api: Api, fetched: Callable[[], Fetched]) -> None:
-    fill(api.memory, 80)
     for path in LISTS:
         where, _, query = path.partition("?")
         asked: dict[str, Any] = dict(pair.split("=") for pair in query.split("&")) if query else {}

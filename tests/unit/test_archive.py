@@ -110,7 +110,7 @@ def changed(lines: Lines, name: str, **fields: Any) -> Lines:
         ("memory", {"scope": {"user": "eve"}}, "unknown"),
         ("memory", {"text": "\x00"}, "NUL"),
         ("memory", {"agent": 3}, "agent must be a string"),
-        ("memory", {"indexed_at": 7}, "indexed_at is not a moment"),
+        ("memory", {"indexed_at": 7}, "indexed_at must be a datetime"),
         ("fact", {"object": " "}, "object is empty"),
         ("message", {"role": "god"}, "role must be one of"),
         ("message", {"id": ""}, "message_id is empty"),
