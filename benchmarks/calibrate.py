@@ -143,7 +143,10 @@ def _ask(memory: Memory, clock: Clock, question: Question, user: str, *, answera
         seen.append(relevance_signals(found, records, size))
         return [1.0] * len(records)
 
-    in_order: dict[str, Any] = {"relevance": listen, "newer_first": lambda _, hits, __, **___: list(hits)}
+    in_order: dict[str, Any] = {
+        "relevance": listen,
+        "newer_first": lambda _, hits, __, **___: list(hits),
+    }
     with patch.multiple(search, **in_order):
         recall = memory.recall(
             question.text, user=user, limit=DEPTH, deadline_ms=None, min_score=0.0

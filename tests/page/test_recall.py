@@ -70,7 +70,7 @@ def test_what_is_below_the_floor_lies_below_a_line(demo: Served, open_page: Open
 
 
 def test_why_not(demo: Served, open_page: Open) -> None:
-    page = open_page(demo.url, f"{ASKED}&limit=2")
+    page = open_page(demo.url, f"{ASKED}&limit=2&floor=0")
     expected(page, "cat", "I adopted a cat")
     verdict(page, "The limit of 2 cut it")
     verdict(page, "The message it came from stands for it")
