@@ -47,7 +47,7 @@ def places() -> dict[Path, Path]:
     pages = {ROOT / "README.md": "index.md", ROOT / "docs" / "README.md": "contents.md"}
     for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING"):
         pages[ROOT / f"{name}.md"] = f"{name.lower()}.md"
-    trained_on = [f"training/{it}/README.md" for it in ("corpus", "stories", "claims")]
+    trained_on = [f"training/{it}/README.md" for it in ("corpus", "stories", "talks", "claims")]
     for name in ("MODEL_CARD.md", "training/README.md", *trained_on):
         pages[ROOT / "packages/memorist-minilm" / name] = f"embedder/{name.lower()}"
     for page in (ROOT / "docs").rglob("*.*"):
