@@ -219,6 +219,7 @@ def test_a_look_through_a_small_window_leaves_the_session_as_it_was(
     chat = memory.session(user="me", id="long")
     for number in range(30):
         chat.add("user", f"On weekend {number} we went to museum {number}, and liked its garden.")
+    assert memory.jobs.catch_up(300) == 0
     said = worked(run("--session", "long", "-t", "400"))
 
     assert "Previous conversation:" in said

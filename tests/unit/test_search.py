@@ -121,6 +121,7 @@ def test_an_embedder_that_stays_hung_never_takes_the_words_with_it(
     store: Troubled, told: Open, hung: HungEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "GRACE_SECONDS", SLACK)
+    monkeypatch.setattr(search, "FOUND_SECONDS", SLACK)
     told(hung)
     searcher = Searcher(
         store=store, embedder=hung, store_pool=DaemonPool(2), model_pool=DaemonPool(2)
@@ -261,10 +262,10 @@ def sleeper(seconds: float) -> Callable[[], None]:
 def test_what_was_found_in_time_is_read_even_if_that_takes_a_little_longer(
     store: Troubled, told: Open, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "FOUND_SECONDS", 4 * SLACK)
+    monkeypatch.setattr(search, "FOUND_SECONDS", 8 * SLACK)
     memory = told()
-    store.trouble = {method: sleeper(SLACK)}
-    found = memory.recall("Berlin", user="ada", deadline_ms=SLACK * 1_000 - 50)
+    store.trouble = {method: sleeper(3 * SLACK)}
+    found = memory.recall("Berlin", user="ada", deadline_ms=3 * SLACK * 1_000 - 50)
     assert len(found.hits) == 4
     assert found.late == ()
 
