@@ -298,16 +298,16 @@ def test_a_cancelled_task_leaves_what_had_arrived() -> None:
     async def talk() -> None:
         async with AsyncMemory(":memory:", embedder=None) as memory:
             chat = await memory.session(user="ada")
+            arrived = asyncio.Event()
 
             async def reply() -> None:
                 async with chat.stream("assistant", flush_s=1_000) as stream:
                     await stream.write("I was just")
+                    arrived.set()
                     await asyncio.sleep(1_000)
 
             task = asyncio.create_task(reply())
-            while not await chat.history():
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.01)
+            await arrived.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
