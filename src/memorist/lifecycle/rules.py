@@ -135,9 +135,8 @@ def _worth_keeping(
             for mark in likely
             if start <= mark.start < end
         ]
-        own = codes_of(
-            without_names(sentence, known)
-        )  # where it is too short to say, the message's
+        # Where it is too short to say, the message's.
+        own = codes_of(without_names(sentence, known))
         if len(own) > 1:
             own = [code for code in own if code in codes] or codes
         for rules in map(language, own):
@@ -378,8 +377,8 @@ def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessa
 
 def _is_of_them(plan: str, language: Language) -> bool:
     """Whether others do what is planned: "they go to Rome in March"."""
-    first = plain(plan).split()[0] if language.spaced else plan[:1]
-    return bool(language.cues["subjects"].search(first.lower()))
+    words = plain(plan).split() if language.spaced else list(plan)
+    return bool(words and language.cues["subjects"].search(words[0].lower()))
 
 
 def _agreed(matches: list[RuleMatch], statement: Statement) -> list[RuleMatch]:
