@@ -42,6 +42,7 @@ FOLDS = 5
 SETS = (*(name for name in LOADERS if name != "talks"), "small")
 SMALL = 400  # questions that are asked of small memories
 AROUND = (0, 2, 5, 15, 40)  # other messages in a small memory
+TALK_ODDS = 1.3  # logarithm; added in talk between people, so that one floor loses as little there
 FLOORS = (MIN_SCORE / 2, MIN_SCORE, MIN_SCORE * 2, MIN_SCORE * 5)
 
 
@@ -220,6 +221,7 @@ def fitted(asked: Sequence[Asked], weights: Array) -> tuple[Array, Array]:
         np.array([yes for it, _ in own for yes in it.evidence], float),
         np.array([weight / len(it.evidence) for it, weight in own for _ in it.evidence]),
     )
+    fits[-1] += TALK_ODDS
     return known, fits
 
 

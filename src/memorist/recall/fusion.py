@@ -467,18 +467,18 @@ class Curves(NamedTuple):
     """The coefficients of both curves, each beginning with its constant."""
 
     known: tuple[float, ...]  # nearest, words, size, short, best
-    fits: tuple[float, ...]  # score, short, size
+    fits: tuple[float, ...]  # score, short, size, named
 
 
 CURVES: Mapping[str, Curves] = {
     "memorist-minilm-3/int8": Curves(
-        (-8.019, 18.459, 3.841, -0.927, -1.835, 1.393), (-1.727, 4.395, -2.826, -0.986)
+        (-8.019, 18.459, 3.841, -0.927, -1.835, 1.393), (-0.988, 4.924, -1.138, -1.381, -1.31)
     ),
     "memorist-static-3/256": Curves(
-        (-3.503, 3.049, 6.039, -0.464, -0.747, 0.934), (-1.946, 3.914, -2.593, -0.957)
+        (-3.503, 3.049, 6.039, -0.464, -0.747, 0.934), (-1.946, 3.914, -2.593, -0.957, 0.0)
     ),
     WORDS_ALONE: Curves(
-        (-2.027, 0.0, 5.916, -0.275, -1.454, 1.944), (-0.553, 5.39, -3.345, -0.972)
+        (-2.027, 0.0, 5.916, -0.275, -1.454, 1.944), (-0.553, 5.39, -3.345, -0.972, 0.0)
     ),
 }
 """By the embedder's name: cosines of others lie elsewhere, so they are judged by words alone."""
@@ -505,8 +505,10 @@ def relevance_signals(
     raised = [it.score + more * (it.passage.role is None) for it in records]
     best = max(raised, default=0.0)
     question = (nearest, words, spread, sum(first) / max(len(first), 1), best)
-    rows = zip(raised, short, strict=True)
-    return RelevanceSignals(question, [(score, part, spread) for score, part in rows])
+    # In talk between people, many messages are as near to a question as its answer.
+    named = [float(it.passage.speaker is not None) for it in records]
+    rows = zip(raised, short, named, strict=True)
+    return RelevanceSignals(question, [(score, part, spread, by) for score, part, by in rows])
 
 
 def is_judged(found: Mapping[str, Sequence[Found]], embedder: str | None) -> bool:
@@ -526,10 +528,10 @@ def relevance(
     curves = CURVES[embedder if by_meaning and embedder else WORDS_ALONE]
     seen = relevance_signals(found, records, size)
     known = _logistic(curves.known, seen.question) if by_meaning or "words" in found else 1.0
-    constant, by_score, by_length, by_size = curves.fits  # written out, as records are many
+    constant, by_score, by_length, by_size, by_name = curves.fits  # written out: records are many
     exponents = [
-        constant + (by_score * score + by_length * part + by_size * spread)
-        for score, part, spread in seen.records
+        constant + (by_score * score + by_length * part + by_size * spread + by_name * named)
+        for score, part, spread, named in seen.records
     ]
     chances = [known * _chance(exponent) for exponent in exponents]
     if embedder is None:
