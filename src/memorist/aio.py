@@ -1,12 +1,10 @@
 """The same classes for asyncio: each method runs the synchronous one in a thread."""
 
 import functools
-import os
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Coroutine
-from datetime import datetime
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from memorist.chat import Chat, Stream
 from memorist.context.quote import Quote
@@ -14,16 +12,11 @@ from memorist.context.tokens import TokenCounter
 from memorist.derived import Facts, Memories
 from memorist.documents import Articles, Entries, NoteVersions
 from memorist.library import Library
-from memorist.lifecycle.settings import Extraction
 from memorist.memory import Memory
 from memorist.namespaces import ApiKeys, Jobs, Messages
-from memorist.notebook import MAX_CHARS, Notebook
-from memorist.providers.embedder import Embedder
-from memorist.recall.fusion import DEFAULT_RANKING, Ranking
-from memorist.records.message import UNSET, Message
+from memorist.notebook import Notebook
+from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.values import now
-from memorist.store.base import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,13 +37,22 @@ class threaded(Generic[P, T]):
     """An async method that runs a synchronous class's method of the same name in a thread.
 
     `recall = threaded(Memory.recall)` keeps the parameters and the result type for type checkers.
+    With a `kind`, the result is wrapped in it.
     """
 
-    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
+    @overload
+    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None: ...
+    @overload
+    def __init__(
+        self, method: Callable[Concatenate[Any, P], S], kind: Callable[[S], T]
+    ) -> None: ...
+    def __init__(
+        self, method: Callable[..., Any], kind: Callable[[Any], Any] | None = None
+    ) -> None:
         @functools.wraps(method)
-        async def call(wrapper: Wrapper[Any], *args: P.args, **named: P.kwargs) -> T:
-            synchronous: Callable[P, T] = getattr(wrapper._wrapped, self._name)
-            return await to_thread(synchronous, *args, **named)
+        async def call(wrapper: Wrapper[Any], *args: Any, **named: Any) -> Any:
+            result = await to_thread(getattr(wrapper._wrapped, self._name), *args, **named)
+            return result if kind is None else kind(result)
 
         self._call: Callable[..., Coroutine[Any, Any, T]] = call
 
@@ -61,9 +63,18 @@ class threaded(Generic[P, T]):
         return self._call if it is None else MethodType(self._call, it)
 
 
-class AsyncMessages(Wrapper[Messages]):
-    """`Messages` for asyncio."""
+def like(
+    method: Callable[Concatenate[Any, P], Any],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
+    """Gives a method the parameters of another one, for type checkers and `help`."""
 
+    def dressed(own: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
+        return functools.wraps(method)(own)
+
+    return dressed
+
+
+class AsyncMessages(Wrapper[Messages]):
     get = threaded(Messages.get)
     text_from = threaded(Messages.text_from)
     list = threaded(Messages.list)
@@ -75,8 +86,6 @@ class AsyncMessages(Wrapper[Messages]):
 
 
 class AsyncFacts(Wrapper[Facts]):
-    """`Facts` for asyncio."""
-
     add = threaded(Facts.add)
     change = threaded(Facts.change)
     get = threaded(Facts.get)
@@ -89,8 +98,6 @@ class AsyncFacts(Wrapper[Facts]):
 
 
 class AsyncMemories(Wrapper[Memories]):
-    """`Memories` for asyncio."""
-
     add = threaded(Memories.add)
     list = threaded(Memories.list)
     get = threaded(Memories.get)
@@ -103,8 +110,6 @@ class AsyncMemories(Wrapper[Memories]):
 
 
 class AsyncJobs(Wrapper[Jobs]):
-    """`Jobs` for asyncio."""
-
     waiting = threaded(Jobs.waiting)
     list = threaded(Jobs.list)
     dead = threaded(Jobs.dead)
@@ -115,15 +120,11 @@ class AsyncJobs(Wrapper[Jobs]):
 
 
 class AsyncEntries(Wrapper[Entries]):
-    """`Entries` for asyncio."""
-
     batch = threaded(Entries.batch)
     sweep = threaded(Entries.sweep)
 
 
 class AsyncArticles(Wrapper[Articles]):
-    """`Articles` for asyncio."""
-
     put = threaded(Articles.put)
     get = threaded(Articles.get)
     list = threaded(Articles.list)
@@ -132,16 +133,12 @@ class AsyncArticles(Wrapper[Articles]):
 
 
 class AsyncNoteVersions(Wrapper[NoteVersions]):
-    """`NoteVersions` for asyncio."""
-
     get = threaded(NoteVersions.get)
     list = threaded(NoteVersions.list)
     write = threaded(NoteVersions.write)
 
 
 class AsyncApiKeys(Wrapper[ApiKeys]):
-    """`ApiKeys` for asyncio."""
-
     put = threaded(ApiKeys.put)
     get = threaded(ApiKeys.get)
     exist = threaded(ApiKeys.exist)
@@ -244,18 +241,9 @@ class AsyncChat(Wrapper[Chat]):
         self.session = chat.session
         self.id = chat.id
 
-    def stream(
-        self,
-        role: str = "assistant",
-        *,
-        name: str | None = None,
-        flush_s: float = 0.1,
-        flush_chars: int = 2_000,
-    ) -> AsyncStream:
-        """Begin a message that is written bit by bit; readers see it grow."""
-        return AsyncStream(
-            lambda: self._wrapped.stream(role, name=name, flush_s=flush_s, flush_chars=flush_chars)
-        )
+    @like(Chat.stream)
+    def stream(self, *args: Any, **named: Any) -> AsyncStream:
+        return AsyncStream(functools.partial(self._wrapped.stream, *args, **named))
 
     async def follow(self, message_id: str, timeout_s: float = 30.0) -> AsyncIterator[str]:
         """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
@@ -270,6 +258,7 @@ class AsyncMemory(Wrapper[Memory]):
     `AsyncMemory.of(memory)` wraps one that is open already, as `memorist.connect` returns it.
     """
 
+    session = threaded(Memory.session, AsyncChat)
     active_session = threaded(Memory.active_session)
     sessions = threaded(Memory.sessions)
     session_summaries = threaded(Memory.session_summaries)
@@ -283,6 +272,7 @@ class AsyncMemory(Wrapper[Memory]):
     context = threaded(Memory.context)
     compress = threaded(Memory.compress)
     summaries = threaded(Memory.summaries)
+    notes = threaded(Memory.notes, AsyncNotebook)
     forget = threaded(Memory.forget)
     restore = threaded(Memory.restore)
     scrub = threaded(Memory.scrub)
@@ -297,26 +287,9 @@ class AsyncMemory(Wrapper[Memory]):
     wake = threaded(Memory.wake)
     close = threaded(Memory.close)
 
-    def __init__(
-        self,
-        store: Store | str | os.PathLike[str] | None = None,
-        *,
-        tenant: str | None = None,
-        embedder: Embedder | None = UNSET,
-        ranking: Ranking = DEFAULT_RANKING,
-        extraction: Extraction | None = UNSET,
-        clock: Callable[[], datetime] = now,
-    ) -> None:
-        self._bind(
-            Memory(
-                store,
-                tenant=tenant,
-                embedder=embedder,
-                ranking=ranking,
-                extraction=extraction,
-                clock=clock,
-            )
-        )
+    @like(Memory.__init__)
+    def __init__(self, *args: Any, **named: Any) -> None:
+        self._bind(Memory(*args, **named))
 
     @classmethod
     def of(cls, memory: Memory) -> Self:
@@ -343,27 +316,6 @@ class AsyncMemory(Wrapper[Memory]):
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
         return self._wrapped.scope(user=user, agent=agent, session=session)
-
-    async def session(
-        self,
-        *,
-        user: str,
-        agent: str | None = None,
-        id: str | None = None,
-        new: bool = False,
-        claimed: str | None = None,
-        adopt: bool = False,
-    ) -> AsyncChat:
-        """See `Memory.session`."""
-        named = functools.partial(self._wrapped.session, user=user, agent=agent, id=id)
-        return AsyncChat(await to_thread(named, new=new, claimed=claimed, adopt=adopt))
-
-    async def notes(
-        self, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
-    ) -> AsyncNotebook:
-        """The Markdown notes of a user and agent, to read and edit."""
-        notes = self._wrapped.notes
-        return AsyncNotebook(await to_thread(notes, user=user, agent=agent, max_chars=max_chars))
 
     def library(
         self, name: str = "library", *, user: str | None = None, agent: str | None = None
