@@ -29,7 +29,7 @@ from memorist.records.message import UNSET, Message, MessageLike, given, to_mess
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
 from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
-from memorist.runtime import Runtime, deadline_of, limit_of, open_runtime, summary_model, window_of
+from memorist.runtime import Runtime, deadline_of, limit_of, summary_model, window_of
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -74,7 +74,7 @@ class Memory(NamesArguments):
     ) -> None:
         self.settings = settings = settings or Settings.from_environment()
         tenant = check_tenant(settings.tenant if tenant is None else tenant)
-        runtime = open_runtime(store, embedder, ranking, extraction, clock, settings, wake_worker)
+        runtime = Runtime(store, embedder, ranking, extraction, clock, settings, wake_worker)
         self._bind(runtime, tenant)
 
     def __repr__(self) -> str:

@@ -47,30 +47,38 @@ log = logging.getLogger("memorist")
 
 
 class Runtime:
-    """The parts of one open memory. `Memory` adds a tenant to it and speaks to users."""
+    """The parts of one open memory. `Memory` adds a tenant to it and speaks to users.
+
+    What is not given is what the settings name.
+    """
 
     def __init__(
         self,
-        store: Store,
+        store: Store | str | os.PathLike[str] | None,
         embedder: Embedder | None,
         ranking: Ranking,
         extraction: Extraction | None,
         clock: Callable[[], datetime],
         settings: Settings,
-        wake_worker: Callable[[], None] | None = None,
+        wake_worker: Callable[[], None] | None,
     ) -> None:
         check_type(ranking, Ranking, "ranking")
+        most = settings.max_message_bytes
+        if store is None:
+            store = open_store(settings.url, settings.durability, most, clock)
+        elif isinstance(store, str | os.PathLike):
+            store = open_store(os.fspath(store), "full", most, clock)
         self.store = store
-        self.embedder = embedder
-        self.extraction = extraction
+        self.embedder = open_embedder(settings.embedder) if embedder is UNSET else embedder
+        self.extraction = open_extraction(settings) if extraction is UNSET else extraction
         self.clock = clock
         self._settings = settings
         self._wake_worker = wake_worker
         self._searcher = Searcher(
             store=store,
-            embedder=embedder,
+            embedder=self.embedder,
             ranking=ranking,
-            synonyms_of=no_synonyms if embedder is None else synonyms_of,
+            synonyms_of=no_synonyms if self.embedder is None else synonyms_of,
         )
         self._gate = ForegroundGate()
         self.scrubber = Scrubber(store, self._gate)
@@ -199,28 +207,6 @@ class Runtime:
         if self.worker is not None:
             self.worker.then = indexer.wake
         return indexer
-
-
-def open_runtime(
-    store: Store | str | os.PathLike[str] | None,
-    embedder: Embedder | None,
-    ranking: Ranking,
-    extraction: Extraction | None,
-    clock: Callable[[], datetime],
-    settings: Settings,
-    wake_worker: Callable[[], None] | None,
-) -> Runtime:
-    """A runtime on what was given, and on what the settings name in the place of the rest."""
-    most = settings.max_message_bytes
-    if store is None:
-        store = open_store(settings.url, settings.durability, most, clock)
-    elif isinstance(store, str | os.PathLike):
-        store = open_store(os.fspath(store), "full", most, clock)
-    if embedder is UNSET:
-        embedder = open_embedder(settings.embedder)
-    if extraction is UNSET:
-        extraction = open_extraction(settings)
-    return Runtime(store, embedder, ranking, extraction, clock, settings, wake_worker)
 
 
 def open_store(
