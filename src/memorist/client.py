@@ -259,7 +259,7 @@ class RemoteEntries(Entries):
             api_of(self).call("batch_entries", more)
         return [codec.read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
 
-    def sweep(self, scope: Scope) -> int:
+    def sweep(self, scope: Scope, /, *, limit: int = 0) -> int:
         """Nothing to do: expired entries are never read, and each write removes some."""
         return 0
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from memorist.namespaces import List, MemoryPart, stored
-from memorist.records.documents import Article, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import Scope
@@ -67,20 +66,13 @@ class Entries(MemoryPart):
         )
         return {hit.id: hit.score for hit in self._runtime.search(query).hits}
 
-    def sweep(self, scope: Scope) -> int:
-        """Remove the entries whose time to live is over; return how many."""
-        return self._store.sweep(scope)
+    sweep = stored(Store.sweep)
 
 
 class Articles(MemoryPart):
     """The documents that `Library` reads in and quotes: `memory.articles`."""
 
-    def put(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
-        """Store an article in the place of the one with the same uri."""
-        stored = self._store.put_article(article, chunks)
-        self._runtime.wake()
-        return stored
-
+    put = stored(Store.put_article, wakes=True)
     get = stored(Store.read_articles)
     list = stored(Store.articles)
 
@@ -124,12 +116,7 @@ class NoteVersions(MemoryPart):
 
     get = stored(Store.note)
     list = stored(Store.note_versions)
-
-    def write(self, scope: Scope, text: str, *, base_version: int) -> Note:
-        """Write the version after `base_version`, if that is the newest; else a ConflictError."""
-        note = self._store.write_note(scope, text, base_version=base_version)
-        self._runtime.wake()
-        return note
+    write = stored(Store.write_note, wakes=True)
 
 
 class DocumentMemory(Protocol):

@@ -18,7 +18,7 @@ from memorist.derived import Facts, Memories
 from memorist.documents import Articles, Entries, NoteVersions
 from memorist.errors import InvalidError, naming_item
 from memorist.lifecycle.settings import Extraction
-from memorist.namespaces import ApiKeys, Jobs, Messages
+from memorist.namespaces import ApiKeys, Jobs, Messages, stored
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
@@ -92,6 +92,10 @@ class Memory(NamesArguments):
         self.articles = Articles(runtime, tenant)
         self.note_versions = NoteVersions(runtime, tenant)
         self.keys = ApiKeys(runtime, tenant)
+
+    check = stored(Store.check)
+    backup = stored(Store.backup)
+    scrub = stored(Store.scrub)
 
     @property
     def store(self) -> Store:
@@ -473,10 +477,6 @@ class Memory(NamesArguments):
             self._runtime.scrubber.wake()
         return gone
 
-    def scrub(self) -> str:
-        """Remove the bytes of all that was forgotten from the files; return what remains where."""
-        return self.store.scrub()
-
     def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
         """The users of this tenant as scopes, in order; `after` is the last of the page before."""
         return self.store.users(after=after, limit=limit, tenant=self.tenant_name)
@@ -550,14 +550,6 @@ class Memory(NamesArguments):
         )
         self.wake()
         return report
-
-    def check(self) -> dict[str, str]:
-        """What the database says of itself: its kind, its schema, its integrity."""
-        return self.store.check()
-
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the SQLite file while it is in use; PostgreSQL has tools of its own."""
-        self.store.backup(path)
 
     def warm_up(self) -> None:
         """Load what the first recall or context of a process would otherwise wait for."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from memorist.arguments import NamesArguments
 from memorist.errors import InvalidError
-from memorist.records.log import Batch, Job, LogEntry, Remembered, Source
+from memorist.records.log import Job, LogEntry
 from memorist.records.message import Message
 from memorist.records.scope import Scope, named_scope
 from memorist.records.values import MadeAt
@@ -32,14 +32,22 @@ class MemoryPart(NamesArguments):
         return named_scope(self._tenant, user, agent, session)
 
 
-def stored(method: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[MemoryPart, P], T]:
-    """A method that does what the store's own does, whichever store it is."""
+def stored(
+    method: Callable[Concatenate[Store, P], T], *, wakes: bool = False
+) -> Callable[Concatenate[Any, P], T]:
+    """A method of a memory or a part of it that does what the store's own does.
+
+    If it `wakes`, background work that this needs begins.
+    """
     name = next(name for name, it in vars(Store).items() if it is method)
 
     @wraps(method)
-    def run(part: MemoryPart, /, *args: P.args, **named: P.kwargs) -> T:
+    def run(part: Any, /, *args: P.args, **named: P.kwargs) -> T:
+        runtime: Runtime = part._runtime
         of = (named.pop("scope"),) if "scope" in named else ()
-        result: T = getattr(part._store, name)(*of, *args, **named)
+        result: T = getattr(runtime.store, name)(*of, *args, **named)
+        if wakes:
+            runtime.wake()
         return result
 
     return run
@@ -52,12 +60,7 @@ class Messages(MemoryPart):
     get = stored(Store.find)
     text_from = stored(Store.text_from)
     revisions = stored(Store.revisions)
-
-    def add(self, batches: Sequence[Batch], *, source: Source | None = None) -> List[Remembered]:
-        """Store messages of several users, all or none; a server stores them by session."""
-        added = self._store.append_each(batches, source=source)
-        self._runtime.wake()
-        return added
+    add = stored(Store.append_each, wakes=True)
 
     def following(
         self, scope: Scope, *, after: int, limit: int, max_bytes: int | None = None
