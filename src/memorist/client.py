@@ -190,9 +190,7 @@ class RemoteFacts(Facts):
     change = remote(Facts.change, "change_fact", codec.read_id, id="fact_id")
     get = remote(Facts.get, "get_fact", Fact, id="fact_id")
     list = remote(Facts.list, "list_facts", Fact, pages=True)
-
     as_of = remote(Facts.as_of, "list_facts", Fact, prepare=codec.of_all_times, pages=True)
-    history = remote(Facts.history, "list_facts", Fact, prepare=codec.of_all_times, pages=True)
     chain = remote(Facts.chain, "fact_history", codec.items_of(Fact), id="fact_id")
     entities = remote(Facts.entities, "list_entities", Entity, pages=True)
     neighbourhood = remote(Facts.neighbourhood, "get_neighbourhood", Neighbourhood)
@@ -520,7 +518,7 @@ class Client(Memory):
     remember_many = remote(
         Memory.remember_many, "remember_many", codec.items_of(Remembered), prepare=codec.many_json
     )
-    recall = remote(Memory.recall, "recall", Recall, prepare=codec.recall_json, away=empty_recall)
+    search = remote(Memory.search, "recall", Recall, prepare=codec.search_json, away=empty_recall)
     context = remote(Memory.context, "context", Context, prepare=codec.context_json, keep="tools")
     compress = remote(Memory.compress, "compress", codec.read_summary, prepare=codec.compress_json)
     forget = remote(Memory.forget, "forget", Forgotten, prepare=codec.forget_json)
@@ -528,8 +526,6 @@ class Client(Memory):
     counts = remote(Memory.counts, "counts", Counts)
     events = remote(Memory.events, "events", Events)
     receipts = remote(Memory.receipts, "list_receipts", TurnReceipt, pages=True)
-
-    search = remote(Memory.search, "recall", Recall, prepare=codec.search_json, away=empty_recall)
 
     def export(self, user: str | None = None, *, vectors: bool = False) -> Iterator[bytes]:
         """See `Memory.export`; only an admin's key gets the archive of all users."""

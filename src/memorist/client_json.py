@@ -16,7 +16,7 @@ from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.memories import Change, Expire, Promote
 from memorist.records.message import UNSET, Message, to_messages
-from memorist.records.query import NO_FILTERS, Filters, check_deadline, check_score
+from memorist.records.query import NO_FILTERS, check_deadline, check_score
 from memorist.records.scope import Scope
 from memorist.records.values import batches
 
@@ -49,25 +49,15 @@ def read_maintained(data: Any) -> Maintained:
     return Maintained(changes=tuple(changes), dry_run=data["dry_run"])
 
 
-def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `recall` as a request holds them, checked as at hand."""
-    names = ("kind", "category", "role", "tags", "after", "before", "as_of")
-    filters = {name: arguments[name] for name in names if arguments.get(name)}
-    Filters.of(**filters)
-    check_score(arguments.get("min_score", 0.0))
-    body = {name: value for name, value in arguments.items() if name not in names}
-    if "deadline_ms" in body:
-        body["deadline_ms"] = deadline_json(body["deadline_ms"])
-    return {**body, **filters}
-
-
 def search_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `search` as those of `recall`."""
-    rest = dict(arguments)
-    scope, filters = rest.pop("scope"), rest.pop("filters", NO_FILTERS)
+    """The arguments of `search` as a request holds them, checked as at hand."""
+    body = dict(arguments)
+    scope, filters = body.pop("scope"), body.pop("filters", NO_FILTERS)
+    check_score(body.get("min_score", 0.0))
+    body["deadline_ms"] = deadline_json(body.get("deadline_ms", UNSET))
     names = {"kind": filters.kinds, "category": filters.categories, "role": filters.roles}
-    moments = {"after": filters.after, "before": filters.before}
-    return recall_json({**scope.names, **rest, **names, "tags": filters.tags, **moments})
+    others = {"tags": filters.tags, "after": filters.after, "before": filters.before}
+    return {**scope.names, **body, **{name: it for name, it in (names | others).items() if it}}
 
 
 def of_all_times(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,8 +95,7 @@ def context_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if body.pop("read_image", encode_image) is not encode_image:
         raise InvalidError("read_image cannot be sent to a server")
     body |= question_json(body.pop("question"))
-    if "deadline_ms" in body:
-        body["deadline_ms"] = deadline_json(body["deadline_ms"])
+    body["deadline_ms"] = deadline_json(body.get("deadline_ms", UNSET))
     body |= library_json(body.pop("library", None))
     window, max_tokens = window_json(body.pop("window", None)), body.pop("max_tokens", None)
     body |= window if max_tokens is None else {**window, "max_tokens": max_tokens}
