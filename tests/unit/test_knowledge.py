@@ -200,7 +200,7 @@ def test_facts_are_found_by_recency_and_by_role(memory: KGMemory) -> None:
 
 
 def test_what_the_web_said_is_not_taken_for_the_users_words(memory: KGMemory) -> None:
-    memory.add_fact("Ada", "likes", "tea", source="web")
+    memory.add_fact("Ada", "likes", "tea", role="web")
 
     assert memory.retrieve_by_role("user") == []
     assert contents(memory.retrieve_by_role("tool")) == ["Ada likes tea"]

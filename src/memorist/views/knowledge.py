@@ -2,9 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from memorist.arguments import NamesArguments
@@ -64,32 +62,15 @@ class KGMemory(ConversationMemory):
         *,
         role: str = "user",
         single: bool | None = None,
-        ends: bool = False,
-        corrects: bool = False,
-        valid_from: datetime | None = None,
-        valid_to: datetime | None = None,
-        source: str | None = None,
-        sources: Sequence[str] = (),
     ) -> str:
         """Add a fact stated by `role`; return its id, or that of an equal fact.
 
-        The other parameters are those of `memory.facts.add`. A fact that would change one from a
-        more trusted source is not added, and the id is empty.
+        `single`: see `memory.facts.add`, which takes more. A fact that would change one from a more
+        trusted source is not added, and the id is empty.
         """
-        home = self._home
+        user, agent = self._home.user, self._home.agent
         return self._memory.facts.add(
-            subject,
-            predicate,
-            object,
-            user=home.user,
-            agent=home.agent,
-            single=single,
-            ends=ends,
-            corrects=corrects,
-            valid_from=valid_from,
-            valid_to=valid_to,
-            source=role if source is None else source,
-            sources=sources,
+            subject, predicate, object, user=user, agent=agent, single=single, source=role
         )
 
     def extract_and_update_from_text(
