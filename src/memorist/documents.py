@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memorist.namespaces import List, MemoryPart, stored
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
@@ -117,14 +116,3 @@ class NoteVersions(MemoryPart):
     get = stored(Store.note)
     list = stored(Store.note_versions)
     write = stored(Store.write_note, wakes=True)
-
-
-class DocumentMemory(Protocol):
-    """A memory, as far as notebooks and libraries use it."""
-
-    tenant_name: str
-    clock: Callable[[], datetime]
-    articles: Articles
-    note_versions: NoteVersions
-
-    def scope(self, *, user: str, agent: str | None = None) -> Scope: ...
