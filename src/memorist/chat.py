@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memorist.arguments import NamesArguments
 from memorist.context.window import Context, Window
-from memorist.errors import ConflictError, InvalidError, MemoristError, MessageError, NotFoundError
+from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
 from memorist.records.log import Session, TextPart
 from memorist.records.message import UNSET, Content, Message
 from memorist.records.query import MIN_SCORE, Names, Recall
-from memorist.records.values import check_seconds, check_text, new_id
+from memorist.records.values import check_seconds, check_text, check_whole, new_id
 
 if TYPE_CHECKING:
     from memorist.context.builder import ArticleSource
@@ -89,8 +89,7 @@ class Chat(NamesArguments):
     ) -> Stream:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
         check_seconds("flush_s", flush_s)
-        if not isinstance(flush_chars, int):
-            raise InvalidError("flush_chars must be a whole number")
+        check_whole(flush_chars, "flush_chars")
         clock = self._memory.clock
         message = Message(role, "", name=name, created_at=clock(), unfinished=True)
         self.remember(message)

@@ -16,7 +16,7 @@ from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
 from memorist.derived import Facts, Memories
 from memorist.documents import Articles, Entries
-from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
+from memorist.errors import ConfigError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
 from memorist.memory import Memory
 from memorist.namespaces import Jobs
@@ -56,7 +56,7 @@ from memorist.records.memories import Entity, Fact, MemoryItem, Neighbourhood
 from memorist.records.message import UNSET, Message, MessageLike, to_messages
 from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
-from memorist.records.values import check_seconds, now
+from memorist.records.values import check_seconds, check_whole, now
 from memorist.runtime import Runtime
 from memorist.store.base import Store
 
@@ -323,8 +323,7 @@ class RemoteStore:
         max_bytes: int | None = None,
     ) -> list[LogEntry]:
         """The newest `last` messages, or all of them, oldest first; read page by page."""
-        if last is not None and (not isinstance(last, int) or last < 0):
-            raise InvalidError("last must be a number, and not negative")
+        check_whole(0 if last is None else last, "last")
         pages: list[list[LogEntry]] = []  # the newest first
         count, cursor = 0, None
         where = {**scope.names, "role": role, "before": before, "after": after}

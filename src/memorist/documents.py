@@ -58,7 +58,7 @@ class Entries(MemoryPart):
             scope=scope,
             question=findable(ask.query),
             now=self._runtime.clock(),
-            limit=ask.offset + (MAX_RANKED if ask.limit is None else ask.limit),
+            limit=max(ask.offset + (MAX_RANKED if ask.limit is None else ask.limit), 1),
             deadline_ms=deadline_ms,
             filters=Filters(kinds=("entry",), records=records),
             min_score=0.0,

@@ -16,6 +16,7 @@ from memorist.errors import InvalidError, MissingExtraError, NotFoundError
 from memorist.records.documents import Article, ArticleInfo, PutResult
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
+from memorist.records.values import check_whole
 
 if TYPE_CHECKING:
     from memorist.context.documents.excerpts import Retrieved
@@ -143,8 +144,9 @@ class Library(NamesArguments):
         They take at most what `window` has left after the system prompt, `reserved_tokens`, which
         the conversation needs, and the question; tokens are those of `model`. The best comes first.
         """
-        top_k = TOP_K if top_k is None else top_k
-        _check(query, top_k, reserved_tokens, window)
+        top_k = TOP_K if top_k is None else check_whole(top_k, "top_k", 1)
+        check_whole(reserved_tokens, "reserved_tokens")
+        check_whole(window, "window", 1)
         from memorist.context.tokens import TokenCounter  # here: `import memorist` stays light
         from memorist.providers.tokenizer import tokenizer_for
 
@@ -202,12 +204,3 @@ class Library(NamesArguments):
             done.notes[uri] = document.note
         uris = done.duplicates if result.change == "duplicate" else getattr(done, result.change)
         uris.append(uri)
-
-
-def _check(query: str, top_k: int, reserved_tokens: int, window: int) -> None:
-    if not isinstance(query, str):
-        raise InvalidError(f"query must be a string, got {type(query).__name__}")
-    counts = (("top_k", top_k, 1), ("reserved_tokens", reserved_tokens, 0), ("window", window, 1))
-    for name, value, least in counts:
-        if not isinstance(value, int) or value < least:
-            raise InvalidError(f"{name} must be a whole number, at least {least}")

@@ -29,7 +29,7 @@ from memorist.records.message import UNSET, Message, MessageLike, given, to_mess
 from memorist.records.query import MIN_SCORE, NO_FILTERS, Filters, Forgotten, Names, Query, Recall
 from memorist.records.scope import Scope, check_tenant, named_scope
 from memorist.records.values import MadeAt, check_flags, check_key, check_text, new_id, now
-from memorist.runtime import Runtime, deadline_of, limit_of, summary_model, window_of
+from memorist.runtime import Runtime, deadline_of, summary_model, window_of
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -323,7 +323,7 @@ class Memory(NamesArguments):
             scope=replace(scope, agent=scope.agent or None),
             question=question,
             now=self._runtime.clock(),
-            limit=limit_of(limit),
+            limit=limit,
             deadline_ms=deadline_of(deadline_ms, self.settings),
             filters=filters,
             min_score=min_score,

@@ -13,7 +13,7 @@ from memorist.arguments import NamesArguments
 from memorist.context.documents.markdown import Section, find_section, is_closed, sections
 from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.records.documents import Note
-from memorist.records.values import check_text, now
+from memorist.records.values import check_text, check_whole, now
 
 if TYPE_CHECKING:
     from memorist.memory import Memory
@@ -55,11 +55,9 @@ class Notebook(NamesArguments):
     def __init__(
         self, memory: Memory, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
     ) -> None:
-        if type(max_chars) is not int or max_chars < 1:
-            raise InvalidError("max_chars must be a whole number above 0")
         self._versions = memory.note_versions
         self._scope = memory.scope(user=user, agent=agent)
-        self.max_chars = max_chars
+        self.max_chars = check_whole(max_chars, "max_chars", 1)
         self._seen = self._load()  # the notes as the caller knows them
 
     @property

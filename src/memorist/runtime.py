@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
-from memorist.errors import ConfigError, InvalidError, MemoristError, naming_setting, needs_extra
+from memorist.errors import ConfigError, MemoristError, naming_setting, needs_extra
 from memorist.language.text import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
@@ -251,14 +251,6 @@ def open_embedder(name: str) -> Embedder | None:
 
         return StaticEmbedder()
     return MiniLM() if name == "minilm" else None
-
-
-def limit_of(limit: object) -> int:
-    """How many hits are wanted, one at least."""
-    if not isinstance(limit, int) or limit < 1:
-        got = limit if isinstance(limit, int | float) else type(limit).__name__
-        raise InvalidError(f"limit must be a whole number, and at least 1, got {got}")
-    return limit
 
 
 def deadline_of(deadline_ms: float | None, settings: Settings) -> float | None:

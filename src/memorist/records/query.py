@@ -11,7 +11,7 @@ from memorist import defaults
 from memorist.errors import InvalidError
 from memorist.records.message import ROLES
 from memorist.records.scope import Scope
-from memorist.records.values import check_key, check_moment
+from memorist.records.values import check_key, check_moment, check_whole
 
 T = TypeVar("T", bound=tuple[Any, ...])
 HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
@@ -122,6 +122,7 @@ class Query:
             raise InvalidError(f"scope must be a Scope, got {type(self.scope).__name__}")
         if not isinstance(self.question, str):
             raise InvalidError(f"question must be a string, got {type(self.question).__name__}")
+        check_whole(self.limit, "limit", 1)
         check_score(self.min_score)
         check_deadline(self.deadline_ms)
 

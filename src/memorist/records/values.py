@@ -171,6 +171,15 @@ def check_share(value: float, field: str) -> float:
     return value
 
 
+def check_whole(value: object, field: str, least: int = 0) -> int:
+    """Return a whole number that is at least so large."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        must = f"at least {least}" if least else "not negative"
+        got = value if isinstance(value, int | float) else type(value).__name__
+        raise InvalidError(f"{field} must be a whole number, and {must}, got {got}")
+    return value
+
+
 def check_seconds(field: str, seconds: object) -> None:
     """Raise unless this is a number that is not negative."""
     if not isinstance(seconds, int | float) or not seconds >= 0:
