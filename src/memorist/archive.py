@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from io import SEEK_END, IOBase
+from itertools import filterfalse, groupby
 from os import PathLike
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal, NamedTuple, cast
@@ -39,6 +40,7 @@ from memorist.records.archive import (
 from memorist.records.documents import Article
 from memorist.records.json_values import any_json, has_too_many_values, refuse_constant
 from memorist.records.scope import ROOMS, Scope, shared_scope
+from memorist.records.values import batches
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
 from memorist.store.indexing import check_size, check_text_size
@@ -332,18 +334,13 @@ def _seekable(chunks: Iterable[bytes] | IO[bytes]) -> Iterator[IO[bytes]]:
 
 def _batches(records: Iterable[Located], embedder: str | None = None) -> Iterator[list[Located]]:
     """Records of one user each, as many as are restored at once."""
-    batch, size = list[Located](), 0
-    for it in records:
-        if embedder and isinstance(it.record, VectorsRecord) and it.record.embedder != embedder:
-            continue
-        is_full = len(batch) == BATCH or size >= BATCH_BYTES
-        if batch and (is_full or it.scope != batch[0].scope):
-            yield batch
-            batch, size = [], 0
-        batch.append(it)
-        size += it.size
-    if batch:
-        yield batch
+
+    def is_foreign(it: Located) -> bool:
+        return isinstance(it.record, VectorsRecord) and it.record.embedder != embedder
+
+    kept = filterfalse(is_foreign, records) if embedder else records
+    for _, of_user in groupby(kept, key=lambda it: it.scope):
+        yield from batches(of_user, lambda it: it.size, most=BATCH, most_size=BATCH_BYTES)
 
 
 def contents(file: IO[bytes]) -> tuple[int, Counter[str]]:
