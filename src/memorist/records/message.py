@@ -22,7 +22,7 @@ from memorist.records.values import (
     new_id,
     shorten,
 )
-from memorist.records.wire import arguments_of, response_fields
+from memorist.records.wire import call_fields, response_fields
 
 _DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # encoded bytes, which are not text to read
@@ -70,18 +70,8 @@ class ToolCallMsg:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read a call in our own form or in OpenAI's, LangChain's, Anthropic's or Gemini's."""
-        inner = data.get("function") or data.get("custom") or data
-        if not isinstance(inner, Mapping) or "name" not in inner:
-            raise MessageError("tool_calls holds a call without a name")
-        call_id = data.get("call_id") or data.get("id") or f"call_{new_id()}"
-        kind = data.get("type", "function")
-        return cls(
-            id=data.get("id") or call_id,
-            call_id=call_id,
-            type="function" if kind in ("tool_call", "tool_use", "function_call") else kind,
-            name=inner["name"],
-            arguments=arguments_of(inner),
-        )
+        fields = call_fields(dict(data), f"call_{new_id()}")
+        return cls(**{name: fields[name] for name in _CALL_FIELDS})
 
     def to_dict(self) -> dict[str, Any]:
         """The call as a chat-completions API takes it."""

@@ -235,13 +235,13 @@ def call_fields(call: Fields, default_id: str) -> Fields:
         "id": call.get("id") or call_id,
         "call_id": call_id,
         "type": "custom" if kind in ("custom", "custom_tool_call") else "function",
-        "name": inner["name"] or "",
-        "arguments": arguments_of(inner),
+        "name": inner["name"],
+        "arguments": _arguments_of(inner),
         "more": more,
     }
 
 
-def arguments_of(call: Mapping[str, Any]) -> str:
+def _arguments_of(call: Mapping[str, Any]) -> str:
     """The arguments of a tool call as text, by whichever name it has them."""
     arguments: Any = next((call[key] for key in _ARGUMENTS if call.get(key) is not None), {})
     if isinstance(arguments, str):
