@@ -153,14 +153,6 @@ class Pattern(_Compiled):
         found = self.find(data, anchored=anchored)
         return PatternMatch(text, data, found, self._groups, (0, 0)) if found else None
 
-    def fullmatch(self, text: str) -> PatternMatch | None:
-        """The match of the whole text; only of patterns without lookarounds."""
-        if self._looks:
-            raise ValueError(r"fullmatch checks no lookarounds: end the pattern with \z, and match")
-        data = text.encode(errors="replace")
-        found = self._regex.fullmatch(data)
-        return PatternMatch(text, data, found, self._groups, (0, 0)) if found else None
-
     def finditer(self, text: str) -> Iterator[PatternMatch]:
         """Every match, in order; none overlap."""
         data = text.encode(errors="replace")

@@ -35,7 +35,7 @@ ROOM_TO_ANSWER = 2  # an answer that is too long is thinned; one that was cut of
 GROUNDED = 0.15  # of the answer's longer words must come from what it summarises
 LETTERS = 4
 ECHO_CHARS = 60
-_FENCE = Pattern(r"(?s)\s*```\w*\n(.*?)\n?```\s*")
+_FENCE = Pattern(r"(?s)\s*```\w*\n(.*?)\n?```\s*\z")
 _QUOTED = re.compile(r"\{\s*\"at\"\s*:")
 
 
@@ -168,7 +168,7 @@ def _instructions(prompt: str) -> str:
 
 def _read(reply: Reply, system: str, source: str, model: str) -> list[SummaryLine]:
     """The lines of the model's answer, if it is a summary of `source`."""
-    fenced = _FENCE.fullmatch(reply.text)
+    fenced = _FENCE.match(reply.text)
     whole = (fenced[1] if fenced else reply.text).encode(errors="replace").decode()
     text = "\n".join(UNSEEN.sub(" ", row) for row in whole.split("\n"))  # what cannot be printed
     lines = parse(text) if len(text) <= MAX_ANSWER_CHARS else []

@@ -44,7 +44,7 @@ REFUSED = (
     "a content part is refused: send text, tool calls and results, or media as data URLs or "
     "as base64 data with a media type; URLs and paths are not read"
 )
-_BASE64 = Pattern(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
+_BASE64 = Pattern(r"[A-Za-z0-9+/_\s-]*={0,2}\s*\z")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
 
@@ -118,7 +118,7 @@ def _check_value(value: Any, name: str, format_: str, path: str) -> None:
 
 def _is_bytes(value: str, name: str, format_: str, path: str) -> bool:
     if name in ("data", "base64", "bytes") and format_:
-        return format_.startswith("text/") or _BASE64.fullmatch(value) is not None
+        return format_.startswith("text/") or _BASE64.match(value) is not None
     if "image" in path:
         return value.startswith("data:image/")
     return _DATA_URL.match(value) is not None
