@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from memorist.arguments import NamesArguments
@@ -41,7 +41,6 @@ if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
 
 T = TypeVar("T")
 _NEEDED, _TAKEN = {"user", "messages"}, {"user", "messages", "agent", "session"}  # of an item
-_scope = lru_cache(maxsize=1_024)(named_scope)  # making one takes a hash of its user
 
 
 class Memory(NamesArguments):
@@ -130,10 +129,7 @@ class Memory(NamesArguments):
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
-        try:
-            return _scope(self.tenant_name, user, agent, session)
-        except TypeError:  # unhashable, so not a string: Scope raises the fitting error
-            return named_scope(self.tenant_name, user, agent, session)
+        return named_scope(self.tenant_name, user, agent, session)
 
     def session(
         self,

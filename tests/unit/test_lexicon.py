@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from memorist.language.lexicon import category_of, language, languages_of, tags_of
-from memorist.language.patterns import Pattern
 from memorist.language.text import ALL_LANGUAGES, LANGUAGES, data
 
 

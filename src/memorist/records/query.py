@@ -118,8 +118,6 @@ class Query:
     min_score: float = MIN_SCORE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.scope, Scope):
-            raise InvalidError(f"scope must be a Scope, got {type(self.scope).__name__}")
         if not isinstance(self.question, str):
             raise InvalidError(f"question must be a string, got {type(self.question).__name__}")
         check_whole(self.limit, "limit", 1)

@@ -65,6 +65,7 @@ class Scope:
         return Scope(user=self.user, tenant=self.tenant)
 
 
+@lru_cache(maxsize=1_024)  # making one takes a hash of its user
 def named_scope(
     tenant: str, user: str, agent: str | None = None, session: str | None = None
 ) -> Scope:
