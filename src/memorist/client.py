@@ -53,7 +53,7 @@ from memorist.records.log import (
     TextPart,
 )
 from memorist.records.memories import Entity, Fact, MemoryItem, Neighbourhood
-from memorist.records.message import UNSET, Message, MessageLike, to_messages
+from memorist.records.message import UNSET, Message
 from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
 from memorist.records.values import check_seconds, check_whole, now
@@ -336,19 +336,27 @@ class RemoteStore:
                 break
         return [entry for entries in reversed(pages) for entry in entries]
 
+    def append(
+        self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
+    ) -> Remembered:
+        """The same in as many requests as the server needs, each stored whole or not at all."""
+        # The conversation is there from then on, as at hand, if there is nothing to say.
+        session, added = scope.session if messages else self.open_session(scope).id, 0
+        for batch in codec.message_batches(messages):
+            body = {**scope.names, "session": session, "source": source, "messages": batch}
+            stored = from_json(Remembered, self._api.call("add_messages", body))
+            session, added = stored.session_id, added + stored.added
+        ids = tuple(message.message_id for message in messages)
+        return Remembered(session_id=session or "", message_ids=ids, added=added)
+
     def append_each(
         self, batches: Sequence[Batch], *, source: Source | None = None
     ) -> list[Remembered]:
-        """The same in several requests, each stored whole or not at all."""
-        every: list[Remembered] = []
+        every = list[Remembered]()
         for batch in batches:
-            stored: list[Remembered] = []
-            for messages in codec.message_batches(batch.messages):
-                body = {**batch.scope.names, "source": source, "messages": messages}
-                stored.append(from_json(Remembered, self._api.call("add_messages", body)))
-            if batch.title is not None and stored[-1].added == len(stored[-1].message_ids):
+            every.append(self.append(batch.scope, batch.messages, source=source))
+            if batch.title is not None and every[-1].added == len(batch.messages):
                 self.rename_session(batch.scope, batch.title)
-            every += stored
         return every
 
     def find(self, scope: Scope, ids: Sequence[str], *, limit: int | None = None) -> list[LogEntry]:
@@ -488,31 +496,6 @@ class Client(Memory):
     def tenant(self, name: str) -> Memory:
         """The server knows the tenant by the key."""
         raise ConfigError("connect with a key of the other tenant instead")
-
-    def remember(
-        self,
-        messages: MessageLike | Iterable[MessageLike],
-        *,
-        user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        source: Source | None = None,
-    ) -> Remembered:
-        """Store messages durably, in order; they can be recalled as soon as this returns.
-
-        More than the server takes at once go in several requests, each stored whole or not at all.
-        """
-        ids: tuple[str, ...] = ()
-        added = 0
-        all_messages = to_messages(messages)
-        if not all_messages:  # as at hand: the conversation is there from then on
-            session = self.session(user=user, agent=agent, id=session).id
-        for batch in codec.message_batches(all_messages):
-            body = {"user": user, "agent": agent, "session": session, "source": source}
-            answer = api_of(self).call("add_messages", {**body, "messages": batch})
-            stored = from_json(Remembered, answer)
-            session, ids, added = stored.session_id, ids + stored.message_ids, added + stored.added
-        return Remembered(session_id=session or "", message_ids=ids, added=added)
 
     remember_many = remote(
         Memory.remember_many, "remember_many", codec.items_of(Remembered), prepare=codec.many_json
