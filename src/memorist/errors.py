@@ -30,47 +30,61 @@ Messages say what happened, with which value, and the cure. They never carry wha
 a user said: lengths, field names and types only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from contextlib import contextmanager
 
+_kinds: dict[str, type[MemoristError]] = {}  # by their codes
+
 
 class MemoristError(Exception):
-    """The root of all errors raised on purpose by Memorist."""
+    """The root of all errors raised on purpose by Memorist.
+
+    `http` is the status and the code that a server answers with, if not those of the parent.
+    """
+
+    http = (500, "internal")
+
+    def __init_subclass__(cls, http: tuple[int, str] | None = None) -> None:
+        if http is not None:
+            cls.http = http
+            _kinds[http[1]] = cls
 
 
-class InvalidError(MemoristError, ValueError):
+class InvalidError(MemoristError, ValueError, http=(422, "invalid")):
     """The input is wrong; nothing was changed."""
 
 
-class MessageError(InvalidError):
+class MessageError(InvalidError, http=(422, "message")):
     """A message has the wrong shape; the text names the field."""
 
 
-class ImageError(MessageError):
+class ImageError(MessageError, http=(422, "image")):
     """An image is missing, too large, not an image, or not allowed to be read."""
 
 
-class ScopeError(InvalidError):
+class ScopeError(InvalidError, http=(422, "scope")):
     """A tenant, user, agent or session id cannot be used."""
 
 
-class WindowError(InvalidError):
+class WindowError(InvalidError, http=(422, "window")):
     """The system prompt, the tools and the question alone are more than the window takes."""
 
 
-class RecordError(InvalidError):
+class RecordError(InvalidError, http=(422, "record")):
     """A record other than a message has the wrong shape."""
 
 
-class TooLargeError(InvalidError):
+class TooLargeError(InvalidError, http=(413, "too_large")):
     """It is more than is taken at once."""
 
 
-class NotFoundError(MemoristError, LookupError):
+class NotFoundError(MemoristError, LookupError, http=(404, "not_found")):
     """There is no such thing in this scope."""
 
 
-class ConflictError(MemoristError):
+class ConflictError(MemoristError, http=(409, "conflict")):
     """Someone else changed it first; read it again, then retry."""
 
 
@@ -78,19 +92,19 @@ class LeaseLostError(ConflictError):
     """The job's lease ran out and the job is no longer this worker's."""
 
 
-class StoreError(MemoristError):
+class StoreError(MemoristError, http=(500, "store")):
     """The database refused."""
 
 
-class StoreBusyError(StoreError):
+class StoreBusyError(StoreError, http=(503, "store_busy")):
     """The database stayed locked for longer than the patience given."""
 
 
-class StoreFullError(StoreError):
+class StoreFullError(StoreError, http=(507, "store_full")):
     """The disk or the quota is full."""
 
 
-class StoreUnavailableError(StoreError):
+class StoreUnavailableError(StoreError, http=(503, "store_unavailable")):
     """The database cannot be reached."""
 
 
@@ -98,7 +112,7 @@ class StoreDamagedError(StoreError):
     """The file is damaged or is not a Memorist database."""
 
 
-class SchemaError(StoreError):
+class SchemaError(StoreError, http=(503, "schema")):
     """The database was made by a newer Memorist; it was left untouched."""
 
 
@@ -106,7 +120,7 @@ class DimensionError(StoreError):
     """A vector's length differs from what its embedder gave before."""
 
 
-class ProviderError(MemoristError):
+class ProviderError(MemoristError, http=(502, "provider")):
     """A model cannot be loaded or reached, or its answer cannot be used.
 
     `status` is the HTTP status of a server that refused; `retry_after_s` the wait it asked for.
@@ -128,15 +142,15 @@ class BadAnswerError(ProviderError):
         self.tokens = tokens
 
 
-class UnauthorizedError(MemoristError):
+class UnauthorizedError(MemoristError, http=(401, "unauthorized")):
     """Nobody known is asking: there is no valid key or token."""
 
 
-class ForbiddenError(MemoristError):
+class ForbiddenError(MemoristError, http=(403, "forbidden")):
     """Who is asking is known, but may not ask for this."""
 
 
-class RateLimitedError(MemoristError):
+class RateLimitedError(MemoristError, http=(429, "rate_limited")):
     """Too many requests; `retry_after_s` says how long to wait."""
 
     def __init__(self, message: str = "", *, retry_after_s: float = 1.0) -> None:
@@ -144,11 +158,11 @@ class RateLimitedError(MemoristError):
         self.retry_after_s = retry_after_s
 
 
-class ConfigError(MemoristError):
+class ConfigError(MemoristError, http=(500, "config")):
     """A setting has a value that cannot be used."""
 
 
-class MissingExtraError(MemoristError, ImportError):
+class MissingExtraError(MemoristError, ImportError, http=(501, "missing_extra")):
     """An optional part is not installed."""
 
     def __init__(self, extra: str, distribution: str = "memorist") -> None:
@@ -183,40 +197,11 @@ def naming_item(place: int, count: int) -> Generator[None, None, None]:
         raise type(error)(f"item {place}: {error}" if count > 1 else str(error)) from error
 
 
-# The first that fits is used, so an error stands before its parents.
-CODES: tuple[tuple[type[MemoristError], int, str], ...] = (
-    (TooLargeError, 413, "too_large"),
-    (ImageError, 422, "image"),
-    (MessageError, 422, "message"),
-    (ScopeError, 422, "scope"),
-    (WindowError, 422, "window"),
-    (RecordError, 422, "record"),
-    (InvalidError, 422, "invalid"),
-    (NotFoundError, 404, "not_found"),
-    (ConflictError, 409, "conflict"),
-    (StoreBusyError, 503, "store_busy"),
-    (StoreFullError, 507, "store_full"),
-    (StoreUnavailableError, 503, "store_unavailable"),
-    (SchemaError, 503, "schema"),
-    (StoreError, 500, "store"),
-    (ProviderError, 502, "provider"),
-    (UnauthorizedError, 401, "unauthorized"),
-    (ForbiddenError, 403, "forbidden"),
-    (RateLimitedError, 429, "rate_limited"),
-    (MissingExtraError, 501, "missing_extra"),
-    (ConfigError, 500, "config"),
-)
-INTERNAL = (500, "internal")
-
-
 def code_of(error: Exception) -> tuple[int, str]:
     """The HTTP status and code of an error; any that is not ours is an internal one."""
-    for kind, status, code in CODES:
-        if isinstance(error, kind):
-            return status, code
-    return INTERNAL
+    return error.http if isinstance(error, MemoristError) else MemoristError.http
 
 
 def error_of(code: str) -> type[MemoristError]:
     """The error that a code stands for."""
-    return next((kind for kind, _, known in CODES if known == code), MemoristError)
+    return _kinds.get(code, MemoristError)
