@@ -213,7 +213,7 @@ class Babbling(Model):
     ("model", "call", "tokens", "job"),
     [
         (Model(), "answered", 150, "done"),
-        (Babbling(), "unusable", 10, "failed"),
+        (Babbling(), "answered", 10, "failed"),
         (Model(BadAnswerError("no", tokens=20)), "unusable", 20, "failed"),
         (Model(ProviderError("busy", status=503)), "failed", 0, None),
     ],

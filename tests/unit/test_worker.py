@@ -247,7 +247,7 @@ def test_a_message_that_extraction_stumbles_over_is_given_up_and_stops_nobody(
     assert texts(store) == ["I live in Berlin."]
     [job] = store.jobs(ADA)
     assert job.dead
-    assert job.error == "extraction raised ZeroDivisionError"
+    assert job.error == "the model raised ZeroDivisionError"
 
 
 def test_the_rules_stumble_over_no_moment_in_time(store: SqliteStore) -> None:

@@ -210,18 +210,13 @@ class Deriver:
         group = trust_group(entries[0].source)
         similar = similar_memories(self._store, batch.home, text, self._clock())
         known = [item.text for item in similar if trust_group(item.source) == group]
-        budgeted = model.BudgetedModel(extraction.model, self._store, extraction, "memories")
-        expected = model.estimate_tokens(entries, known) + extraction.max_tokens
-        with budgeted.charge(expected) as answered:
-            candidates, reply = model.ask(
-                extraction.model,
-                entries,
-                known=known,
-                max_tokens=extraction.max_tokens,
-                timeout_s=extraction.timeout_s,
-            )
-            answered(reply.tokens)
-        return candidates
+        return model.ask(
+            model.BudgetedModel(extraction.model, self._store, extraction, "memories"),
+            entries,
+            known=known,
+            max_tokens=extraction.max_tokens,
+            timeout_s=extraction.timeout_s,
+        )
 
     def _has_room(self, batch: SessionBatch, seq: int, changes: Sequence[Change]) -> bool:
         """Whether the policy's share allows another memory of a message, after some changes."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -18,7 +17,7 @@ from memorist.language.likeness import Ground, content_stems, is_grounded
 from memorist.language.patterns import Pattern, escape
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.settings import Extraction
-from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
+from memorist.providers.chat_model import ChatMessages, ChatModel, Reply, Schema, estimate_tokens_of
 from memorist.records.json_values import UNSEEN, json_line, refuse_constant
 from memorist.records.log import LogEntry, is_trusted, least_trusted
 from memorist.records.memories import Candidate, Claim, Kind
@@ -75,46 +74,30 @@ class BudgetedModel:
         self._limits = {"max_calls": calls, "max_tokens": tokens}
 
     def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        timeout_s: float,
-        schema: Mapping[str, Any] | None = None,
+        self, messages: ChatMessages, *, max_tokens: int, timeout_s: float, schema: Schema = None
     ) -> Reply:
-        """The model's reply; `ProviderError` if the budget is spent, or for whatever it raises."""
-        asked = sum(estimate_tokens_of(message["content"]) for message in messages)
-        with self.charge(asked + max_tokens) as answered:
-            try:
-                reply = self._model.complete(
-                    messages, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema
-                )
-            except ProviderError:
-                raise
-            except Exception as error:
-                raise ProviderError(f"the model raised {type(error).__name__}") from error
-            answered(reply.tokens)
-        return reply
+        """The model's reply; `ProviderError` if the budget is spent, or for whatever it raises.
 
-    @contextlib.contextmanager
-    def charge(self, expected: int) -> Iterator[Callable[[int], None]]:
-        """Reserve tokens for one call; afterwards correct that by what the call used."""
+        What the call may cost is taken from the budget first, and corrected afterwards.
+        """
+        expected = max_tokens + sum(estimate_tokens_of(message["content"]) for message in messages)
         if not self._store.spend(calls=1, tokens=expected, **self._limits):
             raise ProviderError("the model's budget for this hour is spent")
         used, result = expected, "failed"  # an unanswered call may have cost that much
-
-        def answered(tokens: int) -> None:
-            nonlocal used, result
-            used, result = tokens, "answered"
-
         try:
-            yield answered
+            reply = self._model.complete(
+                messages, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema
+            )
+            used, result = reply.tokens, "answered"
+            return reply
         except BadAnswerError as error:
             used, result = error.tokens or expected, "unusable"
             raise
         except ProviderError as error:
             used = 0 if error.status else expected
             raise
+        except Exception as error:
+            raise BadAnswerError(f"the model raised {type(error).__name__}") from error
         finally:
             metrics.count("memorist.model.calls", task=self._task, result=result)
             metrics.count("memorist.model.tokens", used, task=self._task)
@@ -128,21 +111,15 @@ def ask(
     known: Sequence[str] = (),
     max_tokens: int,
     timeout_s: float,
-) -> tuple[list[Candidate], Reply]:
+) -> list[Candidate]:
     """Extract from messages in one call; `BadAnswerError` for an answer that cannot be used."""
     asked, schema = question(messages, known), answer_schema()
     reply = model.complete(asked, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema)
     try:
-        candidates, _ = read_answer(reply.text, messages, known)
+        return read_answer(reply.text, messages, known)[0]
     except UnusableError as error:
         text = f"{model.name} answered badly: {error}"
         raise BadAnswerError(text, tokens=reply.tokens) from None
-    return candidates, reply
-
-
-def estimate_tokens(messages: Sequence[LogEntry], known: Sequence[str] = ()) -> int:
-    """About how many tokens the question has; the answer may add `max_tokens`."""
-    return sum(estimate_tokens_of(part["content"]) for part in question(messages, known))
 
 
 def question(messages: Sequence[LogEntry], known: Sequence[str] = ()) -> list[dict[str, str]]:
