@@ -12,7 +12,7 @@ from memorist.language.people import NOBODY, People, names_someone
 from memorist.language.pronouns import SAID_CHARS
 from memorist.lifecycle import model
 from memorist.lifecycle.neighbours import neighbours_of, similar_memories
-from memorist.lifecycle.policy import classified, has_room, refusal
+from memorist.lifecycle.policy import classified, has_room, may_become_memory
 from memorist.lifecycle.reconcile import duplicate_of, reconcile
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
@@ -160,7 +160,7 @@ class Deriver:
             for place, entry in enumerate(batch.entries, start=1)
             if entry.seq in batch.wanted
             and entry.message.role in ("user", "assistant")
-            and refusal(entry.message, place=place, policy=policy) is None
+            and may_become_memory(entry.message, place=place, policy=policy)
         ]
         find = self._by_model if self._extraction.model else self._by_rules
         messages = {entry.message.message_id: entry.message for entry in batch.entries}

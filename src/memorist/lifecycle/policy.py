@@ -20,20 +20,14 @@ from memorist.store.base import Store
 MAX_KEPT = 100  # characters of each memory in memory during maintenance
 
 
-def refusal(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) -> str | None:
-    """Why a message may not become a memory, or None; `place` is its number in the session."""
-    length = len(message.text)
-    if message.unfinished:
-        return "it is still being written"
-    if place < policy.min_messages:
-        return "the session has just begun"
-    if length < policy.min_chars:
-        return "it is too short"
-    if length > policy.max_chars:
-        return "it is too long to be one thought"
-    if find_secrets(message.text):
-        return "it holds a secret"
-    return None
+def may_become_memory(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) -> bool:
+    """Whether a message may become a memory; `place` is its number in the session."""
+    return (
+        not message.unfinished
+        and place >= policy.min_messages
+        and policy.min_chars <= len(message.text) <= policy.max_chars
+        and not find_secrets(message.text)
+    )
 
 
 def has_room(made: int, policy: Policy = DEFAULT_POLICY) -> bool:

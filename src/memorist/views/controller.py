@@ -113,8 +113,8 @@ class MemoryController:
 
         `made` memories came of the last messages, of which no more than a share may.
         """
-        refused = rules.refusal(message, place=place, policy=self.policy)
-        return refused is None and rules.has_room(made, self.policy)
+        may_become = rules.may_become_memory(message, place=place, policy=self.policy)
+        return may_become and rules.has_room(made, self.policy)
 
     def classify(self, message: Message) -> Classification:
         """The category, importance and tags of what a message says."""
