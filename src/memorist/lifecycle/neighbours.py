@@ -28,6 +28,7 @@ from memorist.records.memories import (
 )
 from memorist.records.scope import Scope
 from memorist.store.base import Store
+from memorist.store.views import age
 
 MOST_SIMILAR = 12  # memories that a candidate is compared with
 MOST_WORDS = 40
@@ -111,7 +112,7 @@ def neighbours_of(
             facts += store.facts(home, text=claim.object, valid_at=at, limit=MOST_GONE)
     items = similar_memories(store, home, candidate.text, candidate.said_at)
     if candidate.corrects and candidate.instead:
-        facts += all_facts(store, home, valid_at=candidate.said_at)
+        facts += every(partial(store.facts, home, valid_at=candidate.said_at))
         recent = store.records(home, store.derived(home, before))
         items += [one for one in recent if isinstance(one, MemoryItem) and one.ended_at is None]
     back = [change.id for change in pending if isinstance(change, Restore)]
@@ -167,18 +168,12 @@ def ended_by(change: Change) -> str | None:
     return change.id if isinstance(change, Expire | Retract) else None
 
 
-def every(read: Callable[..., list[R]], key: Callable[[R], tuple[datetime, str]]) -> Iterator[R]:
-    """The items of a list, read a page at a time."""
+def every(read: Callable[..., list[R]]) -> Iterator[R]:
+    """The memories or facts of a list, read a page at a time."""
     after: tuple[datetime, str] | None = None
     while page := read(after=after, limit=PAGE, max_bytes=PAGE_BYTES):
         yield from page
-        after = key(page[-1])
-
-
-def all_facts(store: Store, home: Scope, *, valid_at: datetime | None = None) -> Iterator[Fact]:
-    """The facts that are known, and true at a moment if one is given."""
-    read = partial(store.facts, home, valid_at=valid_at)
-    return every(read, lambda fact: (fact.known_from, fact.id))
+        after = age(page[-1])
 
 
 def read_all(
@@ -189,11 +184,9 @@ def read_all(
     facts = store.facts(scope, valid_at=now, max_bytes=max_bytes)
     more: list[object] = []
     if max_bytes is not None and items:
-        place = items[-1].created_at, items[-1].id
-        more += store.items(scope, current=False, limit=1, after=place)
+        more += store.items(scope, current=False, limit=1, after=age(items[-1]))
     if max_bytes is not None and facts:
-        place = facts[-1].known_from, facts[-1].id
-        more += store.facts(scope, valid_at=now, limit=1, after=place)
+        more += store.facts(scope, valid_at=now, limit=1, after=age(facts[-1]))
     if more:
         raise TooLargeError("there is too much to audit at once; audit the agents one by one")
     return [item for item in items if item.ended_at is None], facts

@@ -124,12 +124,11 @@ def maintain(
     """Make the changes due in a scope, or with `dry_run` only return them."""
 
     def due() -> list[Promote | Expire]:
-        read = partial(store.items, scope, current=False)
         items = [
             replace(item, text=item.text[:MAX_KEPT])  # what it says does not matter here
             if len(item.text) > MAX_KEPT
             else item
-            for item in every(read, lambda item: (item.created_at, item.id))
+            for item in every(partial(store.items, scope, current=False))
             if item.ended_at is None
         ]
         return plan(items, now, extraction)

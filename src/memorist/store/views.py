@@ -237,10 +237,11 @@ def chain(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
         ids = [each for each in dict.fromkeys(near) if each and each not in chained]
         new = [one for one in records(db, scope, ids[:MAX_CHAIN]) if type(one) is type(first)]
         chained |= {one.id: one for one in new}
-    return sorted(chained.values(), key=_age)
+    return sorted(chained.values(), key=age)
 
 
-def _age(record: MemoryItem | Fact) -> tuple[datetime, str]:
+def age(record: MemoryItem | Fact) -> tuple[datetime, str]:
+    """Where a record stands in a list by age."""
     return record.known_from if isinstance(record, Fact) else record.created_at, record.id
 
 
@@ -304,7 +305,7 @@ def facts(
     max_bytes = max_bytes if len(each) == 1 else None  # or one name's would end before another's
     pages = [db.page(query, max_bytes, **{**named, **about}) for about in each]
     listed = _records(db, scope, FACT, [row for rows in pages for _, *row in rows])
-    return sorted(listed, key=_age, reverse=newest_first)[: page["limit"]]
+    return sorted(listed, key=age, reverse=newest_first)[: page["limit"]]
 
 
 def _moments(valid_at: datetime | None, known_at: datetime | None) -> dict[str, int | None]:
@@ -360,7 +361,7 @@ def neighbourhood(
     names = dict.fromkeys(map(name_of, People.of(naming(db, scope)).same(name)))
     rows = {row[0]: row for each in names for row in db.rows("facts_naming", **named, name=each)}
     listed = _records(db, scope, FACT, list(rows.values()))
-    return sorted(listed, key=_age, reverse=True)[:limit]
+    return sorted(listed, key=age, reverse=True)[:limit]
 
 
 def name_of(text: str) -> str:
