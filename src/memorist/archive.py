@@ -43,7 +43,7 @@ from memorist.records.scope import ROOMS, Scope, shared_scope
 from memorist.records.values import batches
 from memorist.store.archive import Outcome
 from memorist.store.base import Store
-from memorist.store.indexing import check_size, check_text_size
+from memorist.store.indexing import check_size
 
 FORMAT, VERSION = "memorist", 1
 LEVEL = 4  # of compression: the next ones take much longer for little
@@ -308,13 +308,13 @@ def _refuse_long(batch: Iterable[Located], most: int) -> None:
         try:
             match it.record:
                 case MessageRecord(message=said) | RevisionRecord(message=said):
-                    check_size(said.text, most)
+                    check_size(said.text, "message", most)
                 case NoteRecord(text=text) | SummaryRecord(text=text):
-                    check_text_size(text, type_of(it.record))
+                    check_size(text, type_of(it.record))
                 case ViewRecord(record=Article(text=text)):
-                    check_text_size(text, "article")
+                    check_size(text, "article")
                 case EntryRecord(text=text, value=value):
-                    check_text_size(any_json(value) + text, "entry")
+                    check_size(any_json(value) + text, "entry")
         except InvalidError as error:
             raise RecordError(f"line {it.number:,} of the archive: {error}") from None
 

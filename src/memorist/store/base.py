@@ -51,7 +51,7 @@ from memorist.store.indexing import (
     Preparation,
     PreparedMessage,
     UnpreparedError,
-    check_text_size,
+    check_size,
 )
 from memorist.store.rows import END, check_count
 
@@ -403,7 +403,7 @@ class Store:
 
     def put_article(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         """Store an article, in place of the one of its uri unless that is the same."""
-        check_text_size(article.text, "article")
+        check_size(article.text, "article")
         pieces = self._preparation.pieces(article.owner, documents.pieces_of(article, chunks))
         return self._put_article(article, article.digest, pieces)
 

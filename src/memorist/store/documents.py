@@ -11,7 +11,7 @@ from memorist.records.log import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.values import Count, Place, check_each, check_text, from_micros, new_id
 from memorist.store.engine import Db, Piece
-from memorist.store.indexing import check_text_size, index_pieces, index_view
+from memorist.store.indexing import check_size, index_pieces, index_view
 from memorist.store.jobs import enqueue, finish
 from memorist.store.log import add_owner, ensure_session, following
 from memorist.store.rows import ALL, ARTICLE, END, SUMMARY, Columns, check_count, dated_page
@@ -41,7 +41,7 @@ def note_versions(
 
 def texts_of_note(text: str, **_: object) -> tuple[str, ...]:
     """The text that writing a note adds to the index, if it is not too long."""
-    check_text_size(check_text(text, "note"), "note")
+    check_size(check_text(text, "note"), "note")
     return (text,)
 
 

@@ -30,7 +30,7 @@ from memorist.records.json_values import any_json
 from memorist.records.scope import Scope
 from memorist.records.values import Count, from_micros, to_micros
 from memorist.store.engine import Db, Piece
-from memorist.store.indexing import Preparation, check_text_size, index_pieces
+from memorist.store.indexing import Preparation, check_size, index_pieces
 from memorist.store.log import add_owner
 from memorist.store.rows import ALL, END, Row
 
@@ -73,7 +73,7 @@ def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> Pre
         return PreparedPut(id_, {}, [])
     texts = [text for text in map(findable, put.texts) if text.strip()]
     value, text = any_json(put.value), JOINT.join(texts)
-    check_text_size(value + text, "entry")
+    check_size(value + text, "entry")
     pieces = preparation.pieces(scope.owner, _pieces(texts))
     columns = {
         "id": id_,

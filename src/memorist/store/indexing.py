@@ -106,21 +106,15 @@ def traits_of(message: Message, text: str) -> dict[str, Any]:
     }
 
 
-def check_size(text: str, most: int) -> None:
-    """Raise if the text of a message has more bytes than a store takes."""
-    cure = "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
-    _check_bytes(text, most, "message has {} bytes of text", cure)
-
-
-def check_text_size(text: str, name: str) -> None:
-    """Raise if a note, article or entry has more bytes than a store takes."""
-    _check_bytes(text, MAX_TEXT_BYTES, f"{name} has {{}} bytes", "divide it")
-
-
-def _check_bytes(text: str, most: int, what: str, cure: str) -> None:
+def check_size(text: str, name: str, most: int | None = None) -> None:
+    """Raise if a message, note, article or entry has more bytes than a store takes."""
+    most = MAX_TEXT_BYTES if most is None else most
     if len(text) * 4 > most and (size := len(text.encode())) > most:
-        has = what.format(f"{size:,}")
-        raise TooLargeError(f"the {has}, and at most {most:,} are stored; {cure}")
+        cure = ", or raise MEMORIST_MAX_MESSAGE_BYTES" if name == "message" else ""
+        raise TooLargeError(
+            f"the {name} has {size:,} bytes of text, and at most {most:,} are stored; "
+            f"divide it{cure}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +129,7 @@ class Preparation:
     ) -> PreparedMessage:
         """A message and its passages from `start` on, which is the first or a later one."""
         text = message.text
-        check_size(text, self.max_message_bytes)
+        check_size(text, "message", self.max_message_bytes)
         traits, spans, words = traits_of(message, text), spans_of(text, start), self.engine.words
         about: tuple[str, ...] = ()
         if is_first and spans != EMPTY:
