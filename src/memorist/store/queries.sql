@@ -3,6 +3,7 @@
 -- with `{>}`, `{<=}` and `{asc}` in it is a second one, too, of the name `newest_…`, which goes back.
 -- One with `{over}` in it stands for one of what holds (`…_current`), one of `…_all`, and of memories
 -- one of what is `…_over` (engine.py), so that what is over is not gone through to find what holds.
+-- `INDEXED BY` is for SQLite alone, which does not see by itself which index leads to the fewest rows.
 
 -- name: find_session
 SELECT key, agent_name, created_at FROM sessions
@@ -388,23 +389,23 @@ ORDER BY place {asc}, item {asc} LIMIT :limit
 @item_columns WHERE i.owner = :owner AND i.is_over = {over} AND @item_page
 
 -- name: items_by_kind
-@item_columns @use_kind
+@item_columns INDEXED BY memories_by_kind
 WHERE i.owner = :owner AND i.kind = :kind AND i.is_over = {over} AND @item_page
 
 -- name: items_by_category
-@item_columns @use_category
+@item_columns INDEXED BY memories_by_category
 WHERE i.owner = :owner AND i.category = :category AND i.is_over = {over} AND @item_page
 
 -- name: items_by_tier
-@item_columns @use_tier
+@item_columns INDEXED BY memories_by_tier
 WHERE i.owner = :owner AND i.tier = :tier AND i.is_over = {over} AND @item_page
 
 -- name: items_by_source
-@item_columns @use_source
+@item_columns INDEXED BY memories_by_source
 WHERE i.owner = :owner AND i.source_start = substr(:source, 1, 200) AND i.is_over = {over} AND @item_page
 
 -- name: items_by_session
-@item_columns @use_session
+@item_columns INDEXED BY memories_by_session
 WHERE i.owner = :owner AND i.session_start = substr(:session_id, 1, 200) AND i.is_over = {over} AND @item_page
 
 -- name: items_by_tag
@@ -442,25 +443,25 @@ WHERE @item_page @in_place
 SELECT f.known_from AS place, f.id AS item, f.agent_name, f.session_id, @fact FROM facts f
 
 -- name: @facts_beside
-@fact_columns @use_end WHERE f.owner = :owner AND f.valid_to > :valid_at AND @fact_page
+@fact_columns INDEXED BY facts_by_end WHERE f.owner = :owner AND f.valid_to > :valid_at AND @fact_page
 
 -- name: facts
 @fact_columns WHERE f.owner = :owner AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_subject
-@fact_columns @use_fact_subject
+@fact_columns INDEXED BY facts_by_subject
 WHERE f.owner = :owner AND f.subject_start = substr(:subject, 1, 200) AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_predicate
-@fact_columns @use_fact_predicate
+@fact_columns INDEXED BY facts_by_predicate
 WHERE f.owner = :owner AND f.predicate_start = substr(:predicate, 1, 200) AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_object
-@fact_columns @use_fact_object
+@fact_columns INDEXED BY facts_by_object
 WHERE f.owner = :owner AND f.object_start = substr(:object, 1, 200) AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_source
-@fact_columns @use_fact_source
+@fact_columns INDEXED BY facts_by_source
 WHERE f.owner = :owner AND f.source_start = substr(:source, 1, 200) AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_topic
@@ -475,7 +476,7 @@ WHERE (:any_subject = 1 OR f.subject IN (:subjects*)) AND (:any_topic = 1 OR f.t
   AND @fact_page @in_place
 
 -- name: facts_of_topics
-SELECT f.id, f.agent_name, f.session_id, @fact FROM facts f @use_topic
+SELECT f.id, f.agent_name, f.session_id, @fact FROM facts f INDEXED BY facts_by_topic
 WHERE f.owner = :owner AND f.topic IN (:topics*) AND f.known_to IS NULL
   AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
@@ -874,11 +875,11 @@ UPDATE facts SET superseded_by = :heir, valid_to = :at WHERE owner = :owner AND 
 UPDATE memory_items SET uses = uses + 1, used_at = :now WHERE owner = :owner AND id IN (:ids*)
 
 -- name: superseded_by_views
-SELECT id FROM memory_items @use_memory_successor
+SELECT id FROM memory_items INDEXED BY memories_by_successor
 WHERE owner = :owner AND superseded_by IS NOT NULL AND superseded_by IN (:ids*)
   AND coalesce(reason, '') <> 'undone'
 UNION ALL
-SELECT id FROM facts @use_fact_successor
+SELECT id FROM facts INDEXED BY facts_by_successor
 WHERE owner = :owner AND superseded_by IS NOT NULL AND superseded_by IN (:ids*)
   AND coalesce(reason, '') <> 'undone'
 

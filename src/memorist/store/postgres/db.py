@@ -59,7 +59,7 @@ RESIDUE = (
 _HEAD = 20  # bytes before the first element of an array on the wire
 
 QUERIES = {
-    name: re.sub(r"(?<!:):(\w+)", r"%(\1)s", sql)
+    name: re.sub(r"(?<!:):(\w+)", r"%(\1)s", re.sub(r"INDEXED BY \w+", "", sql))
     for name, sql in load_queries("postgres", r"= ANY(:\1)").items()
 }
 
@@ -121,16 +121,7 @@ class PostgresDb(Db):
         return statement.count
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
-        statement = self._asked(query, values)
-
-        def rows() -> list[Row]:
-            if statement.rows is None:
-                self.send_waiting()
-            if statement.rows is None:
-                raise AnswerLostError
-            return statement.rows
-
-        return rows
+        return functools.partial(self._rows, self._asked(query, values))
 
     def tell(self, query: str, **values: Any) -> None:
         """Send a statement with the next one, whose rows nobody reads."""
@@ -154,7 +145,9 @@ class PostgresDb(Db):
     def _rows(self, statement: SentStatement) -> list[Row]:
         if statement.rows is None:
             self.send_waiting()
-        return statement.rows or []
+        if statement.rows is None:
+            raise AnswerLostError
+        return statement.rows
 
     def _binary(self, query: str, **values: Any) -> list[Row]:
         """The rows in binary form, in which bytes are half as many."""

@@ -300,46 +300,6 @@ m.owner = s.owner AND m.session_id = s.key
 -- name: @listed_sessions
 sessions s WHERE s.owner = :owner AND s.key IN (:keys*)
 
--- PostgreSQL sees by itself which index to use.
--- name: @use_kind
-
-
--- name: @use_category
-
-
--- name: @use_tier
-
-
--- name: @use_source
-
-
--- name: @use_session
-
-
--- name: @use_end
-
-
--- name: @use_fact_subject
-
-
--- name: @use_fact_predicate
-
-
--- name: @use_fact_object
-
-
--- name: @use_fact_source
-
-
--- name: @use_memory_successor
-
-
--- name: @use_fact_successor
-
-
--- name: @use_topic
-
-
 -- name: first_words
 SELECT m.id, CASE WHEN jsonb_typeof(m.message #> '{data,content}') = 'string'
   THEN substr(m.message #>> '{data,content}', 1, 400) END

@@ -171,46 +171,6 @@ m.session_id = s.key
 -- name: @listed_sessions
 json_each(:keys) k CROSS JOIN sessions s WHERE s.key = k.value AND s.owner = :owner
 
--- SQLite does not see by itself which index leads to the fewest rows.
--- name: @use_kind
-INDEXED BY memories_by_kind
-
--- name: @use_category
-INDEXED BY memories_by_category
-
--- name: @use_tier
-INDEXED BY memories_by_tier
-
--- name: @use_source
-INDEXED BY memories_by_source
-
--- name: @use_session
-INDEXED BY memories_by_session
-
--- name: @use_end
-INDEXED BY facts_by_end
-
--- name: @use_fact_subject
-INDEXED BY facts_by_subject
-
--- name: @use_fact_predicate
-INDEXED BY facts_by_predicate
-
--- name: @use_fact_object
-INDEXED BY facts_by_object
-
--- name: @use_fact_source
-INDEXED BY facts_by_source
-
--- name: @use_memory_successor
-INDEXED BY memories_by_successor
-
--- name: @use_fact_successor
-INDEXED BY facts_by_successor
-
--- name: @use_topic
-INDEXED BY facts_by_topic
-
 -- name: first_words
 SELECT m.id, substr(m.content, 1, 400) FROM chat_message_history m
 WHERE m.owner = :owner AND m.id IN (:seqs*)
