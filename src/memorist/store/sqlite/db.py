@@ -356,27 +356,22 @@ def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "")
 
 
 def migrate(db: SqliteDb, migrations: Sequence[tuple[int, str]]) -> None:
-    """Bring the schema up to date: that of a new file in one transaction, which takes half the
-    time, else each migration in one of its own.
-    """
+    """Bring the schema up to date, in one transaction."""
     pragma = db.connection.pragma
     db.connection.create_scalar_function("view_words", cast(Any, all_marked))
 
     def version() -> int:
         return int(str(pragma("user_version")))
 
-    steps = [[step] for step in migrations] if version() else [migrations]
-    for step in steps:
+    def apply(_: SqliteDb) -> None:
+        for number, script in migrations:
+            if version() < number:  # nobody else did meanwhile
+                db.connection.execute(script)
+                pragma("user_version", number)
+                pragma("application_id", APPLICATION_ID)
 
-        def apply(db: SqliteDb, step: Sequence[tuple[int, str]] = step) -> None:
-            for number, script in step:
-                if version() < number:  # nobody else did meanwhile
-                    db.connection.execute(script)
-                    pragma("user_version", number)
-                    pragma("application_id", APPLICATION_ID)
-
-        if version() < step[-1][0]:
-            in_transaction(db, apply, "BEGIN IMMEDIATE")
+    if version() < migrations[-1][0]:
+        in_transaction(db, apply, "BEGIN IMMEDIATE")
 
 
 def fill(connection: apsw.Connection, migrations: tuple[tuple[int, str], ...]) -> None:
