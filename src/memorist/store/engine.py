@@ -189,8 +189,8 @@ class DryRunError(Exception):
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
-    saves_trips: bool  # whether `append_messages` is there, and `Db.foresee` does something
-    scrubs: bool  # whether there are files that a scrub can remove deleted bytes from
+    saves_trips: bool = False  # whether `append_messages` is there, and `Db.foresee` does something
+    scrubs: bool = False  # whether there are files that a scrub can remove deleted bytes from
 
     def pack(self, message: Message) -> dict[str, Any]:
         """The columns in which this database keeps a message's content."""
@@ -227,9 +227,11 @@ class Engine(Protocol):
 
     def merge(self) -> bool:
         """Merge a little of the text index, if it is in many parts; say whether more is left."""
+        return False
 
     def unscrubbed_since(self) -> int | None:
         """When the first forget that waits for a scrub was, in microseconds since 1970."""
+        return None
 
     def check(self) -> dict[str, str]: ...
     def close(self) -> None: ...

@@ -23,7 +23,7 @@ from memorist.arguments import NamesArguments
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import Db, LateError, newer_schema, open_indexes
+from memorist.store.engine import Db, Engine, LateError, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres import schema
 from memorist.store.postgres.connection import SentStatement, WatchedConnection, defaults, place_of
@@ -100,12 +100,11 @@ class PipelinedRead:
                 db.commit()
 
 
-class PostgresEngine(ProcessPart):
+class PostgresEngine(Engine, ProcessPart):
     """Every transaction runs as a role that row-level security binds, for one owner."""
 
     pack = staticmethod(pack)
     words, view_words = staticmethod(word_keys), staticmethod(view_keys)
-    scrubs = False
     saves_trips = True
 
     def __init__(self, url: str, max_connections: int, patience: float, pgvector: bool) -> None:
@@ -236,12 +235,6 @@ class PostgresEngine(ProcessPart):
 
     def scrub(self) -> str:
         return RESIDUE
-
-    def merge(self) -> bool:
-        return False
-
-    def unscrubbed_since(self) -> None:
-        return None
 
     def check(self) -> dict[str, str]:
         def ask(db: Db) -> dict[str, str]:

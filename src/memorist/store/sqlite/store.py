@@ -20,7 +20,7 @@ from memorist.arguments import NamesArguments
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import Db, load_migrations, newer_schema, open_indexes
+from memorist.store.engine import Db, Engine, load_migrations, newer_schema, open_indexes
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.sqlite import files
 from memorist.store.sqlite.db import (
@@ -80,10 +80,9 @@ class InThread(threading.local):
     reading: SharedRead | None = None
 
 
-class SqliteEngine(ProcessPart):
+class SqliteEngine(Engine, ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
-    saves_trips = False
     pack = staticmethod(pack)
     words, view_words = staticmethod(all_spelled), staticmethod(all_marked)
 
