@@ -99,7 +99,7 @@ def test_rows_beyond_a_page_are_not_read(
     query = "SELECT n, 1 / (50 - n) FROM generate_series(1, 99) AS n"  # the 50th cannot be read
     monkeypatch.setitem(QUERIES, "fifty", query)
     with WatchedConnection.connect(postgres_url, autocommit=True) as connection:
-        page = PostgresDb(connection, False, open_indexes, "").page
+        page = PostgresDb("", connection, False, open_indexes, "").page
         assert [row[0] for row in page("fifty", 12)] == [1, 2]
         assert page("fifty", 0) == []
         assert len(page("fifty", 9 * len("(1, 0)") + 21 * len("(10, 0)"))) == 30

@@ -172,11 +172,11 @@ def test_of_foreseen_words_those_that_were_not_are_asked_for(
     store.append(SCOPE, said)
 
     def alone(db: Db) -> list[list[int]]:
-        return [ids.tolist() for ids in db.rare_postings(owner, asked, 9).values()]
+        return [ids.tolist() for ids in db.rare_postings(asked, 9).values()]
 
     def foreseen(db: Db, stems: list[str]) -> list[list[int]]:
-        db.foresee_rare(owner, stems, 9)
-        db.postings(owner, [("and",)])
+        db.foresee_rare(stems, 9)
+        db.postings([("and",)])
         trips.clear()
         return alone(db)
 

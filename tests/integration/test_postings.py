@@ -56,7 +56,7 @@ def held(connection: psycopg.Connection[Any], scope: Scope, word: str = "") -> i
 
 def counted(store: PostgresStore, scope: Scope) -> int:
     """How many messages a search takes there to be."""
-    return store._engine.read(scope.owner, lambda db: db.count_records(scope.owner))
+    return store._engine.read(scope.owner, lambda db: db.count_records())
 
 
 def say(store: PostgresStore, scope: Scope, *numbers: int) -> None:

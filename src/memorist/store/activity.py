@@ -18,13 +18,12 @@ MOST_COUNTED = 10_000
 PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
-def note(db: Db, query: str, owner: str, change: str, ids: Sequence[Any]) -> None:
+def note(db: Db, query: str, change: str, ids: Sequence[Any]) -> None:
     """Note a change of `views`, `jobs` or `messages`; of a user's, the newest 1,000 are kept."""
     if not ids:
         return
-    named = {"owner": owner, "change": change, "ids": list(ids)[-MOST_EVENTS:], "now": db.now}
-    db.run(f"note_{query}", **named)
-    db.run("trim_events", owner=owner, most=MOST_EVENTS)
+    db.run(f"note_{query}", change=change, ids=list(ids)[-MOST_EVENTS:])
+    db.run("trim_events", most=MOST_EVENTS)
 
 
 def events(
@@ -38,20 +37,18 @@ def events(
     place = None if after is None else PLACE.fullmatch(after)
     if after is not None and place is None:
         raise InvalidError("after is not the place of an event")
-    is_settled = db.later("is_settled", owner=scope.owner)
-    [(last_seq, last_id)] = db.rows("event_ends", owner=scope.owner)  # sent together
+    is_settled = db.later("is_settled")
+    [(last_seq, last_id)] = db.rows("event_ends")  # sent together
     if settled and not is_settled()[0][0]:
         return None
     if place is None:
         return Events(items=(), place=f"{last_seq}.{last_id}")
     seq, id_ = min(int(place[1]), last_seq), min(int(place[2]), last_id)
-    page = {"owner": scope.owner, "limit": limit}
-    stored = db.rows("messages_since", **page, after=seq, top=last_seq)
+    stored = db.rows("messages_since", limit=limit, after=seq, top=last_seq)
     items = [_event(row, f"{row[0]}.{id_}") for row in stored]
     if len(items) == limit:
         return Events(items=tuple(items), place=items[-1].place)
-    page["limit"] = limit - len(items)
-    changed = db.rows("events", **page, after=id_, top=last_id)
+    changed = db.rows("events", limit=limit - len(items), after=id_, top=last_id)
     items += [_event(row, f"{last_seq}.{row[0]}") for row in changed]
     end = items[-1].place if len(items) == limit else f"{last_seq}.{last_id}"
     return Events(items=tuple(items), place=end)
@@ -65,7 +62,7 @@ def _event(row: Row, place: str) -> Event:
 
 def counts(db: Db, scope: Scope) -> Counts:
     """How much the user has of each kind, counted up to 10,000."""
-    rows = db.rows("counts", owner=scope.owner, now=db.now, most=MOST_COUNTED + 1)
+    rows = db.rows("counts", most=MOST_COUNTED + 1)
     return Counts(
         **{name: Tally(min(count, MOST_COUNTED), seen > MOST_COUNTED) for name, count, seen in rows}
     )
@@ -84,7 +81,7 @@ def add_receipt(db: Db, scope: Scope, receipt: TurnReceipt) -> int:
         recalled=dump_json([(it.kind, it.id, it.score) for it in receipt.recalled]),
         cites=dump_json(receipt.cites),
     )
-    db.run("trim_receipts", owner=scope.owner, most=MOST_RECEIPTS)
+    db.run("trim_receipts", most=MOST_RECEIPTS)
     return added
 
 

@@ -75,7 +75,6 @@ def append_at_once(
         "queued": not all(it.message.unfinished for it in messages),  # else queued when they end
         "kind": _kind(messages, source),
         "last_at": messages[-1].traits["created_at"],
-        "now": db.now,
     }
     if len(said) == len(pieces) == 1:
         return db.later("append_short_message", **shared, **said[0], **pieces[0])
@@ -216,9 +215,10 @@ def _store(db: Db, additions: Sequence[Addition], source: Source | None) -> Sequ
         own, start = seqs[start : start + len(messages)], start + len(messages)
         if all(it.message.unfinished for it in messages):  # queued when they end
             continue
+        db.act_for(scope.owner)
         for first in range(0, len(own), MOST_IN_JOB):
             lot, kind = own[first : first + MOST_IN_JOB], _kind(messages, source)
-            enqueue(db, scope.owner, kind, lot[0], lot[-1], session=home.key)
+            enqueue(db, kind, lot[0], lot[-1], session=home.key)
     return seqs
 
 

@@ -65,19 +65,18 @@ def export(
     db: Db, scope: Scope, take: Callable[[Iterator[ArchiveRecord]], Any], *, vectors: bool = False
 ) -> Any:
     """What `take` makes of all records of a user, in the order in which they are restored."""
-    if db.rows("is_rebuilding", owner=scope.owner):
+    if db.rows("is_rebuilding"):
         raise ConflictError("the user's memories are being rebuilt; try again when that is done")
     return take(_everything(db, scope, vectors))
 
 
 def _everything(db: Db, scope: Scope, vectors: bool) -> Iterator[ArchiveRecord]:
-    named = {"owner": scope.owner}
-    for _, *row in _paged(db, "archive_sessions", **named):
+    for _, *row in _paged(db, "archive_sessions"):
         yield SESSION.record(row)
-    yield from _log(db, scope, vectors)
+    yield from _log(db, vectors)
     yield from _views(db, scope, vectors)
-    yield from map(SUMMARY.record, _paged(db, "archive_summaries", **named))
-    for (view,) in _paged(db, "archive_kept", **named):
+    yield from map(SUMMARY.record, _paged(db, "archive_summaries"))
+    for (view,) in _paged(db, "archive_kept"):
         yield KeptRecord(view=view)
     yield from receipts(db, scope)
 
@@ -89,14 +88,14 @@ def _paged(db: Db, query: str, after: Any = "", **named: Any) -> Iterator[Row]:
         after = rows[-1][0]
 
 
-def _log(db: Db, scope: Scope, vectors: bool) -> Iterator[ArchiveRecord]:
-    named, place = {"owner": scope.owner}, 0
-    seqs = sorted(db.ids("own_seqs", **named).tolist())
+def _log(db: Db, vectors: bool) -> Iterator[ArchiveRecord]:
+    place = 0
+    seqs = sorted(db.ids("own_seqs").tolist())
     while page := seqs[place : place + PAGE]:
         span = {"seqs": page, "first": page[0], "last": page[-1]}
-        jobs = {seq: _waiting(*job) for seq, *job in db.rows("archive_jobs", **named, **span)}
+        jobs = {seq: _waiting(*job) for seq, *job in db.rows("archive_jobs", **span)}
         homes = dict[int, dict[str, str]]()
-        for row in db.page("archive_messages", PAGE_BYTES, **named, seqs=page):
+        for row in db.page("archive_messages", PAGE_BYTES, seqs=page):
             seq, source, id_, *_, outdated, session = row
             homes[seq] = {"session": session, "id": id_}
             place += 1
@@ -108,7 +107,7 @@ def _log(db: Db, scope: Scope, vectors: bool) -> Iterator[ArchiveRecord]:
                 outdated=from_micros(outdated) if outdated else None,
                 job=jobs.get(seq),
             )
-        for row in _paged(db, "archive_revisions", 0, **named, seqs=list(homes)):
+        for row in _paged(db, "archive_revisions", 0, seqs=list(homes)):
             _, *message, number, replaced_at, session = row
             yield RevisionRecord(
                 session=session,
@@ -117,7 +116,7 @@ def _log(db: Db, scope: Scope, vectors: bool) -> Iterator[ArchiveRecord]:
                 message=db.unpack(tuple(message)),
             )
         if vectors:
-            yield from _vectors(db, scope, "vectors_of_messages", homes)
+            yield from _vectors(db, "vectors_of_messages", homes)
 
 
 def _waiting(kind: str, attempts: int, error: str | None, dead: int) -> Waiting:
@@ -127,18 +126,18 @@ def _waiting(kind: str, attempts: int, error: str | None, dead: int) -> Waiting:
 
 def _views(db: Db, scope: Scope, vectors: bool) -> Iterator[ArchiveRecord]:
     """In the order in which they were indexed, as search prefers the newest; then the others."""
-    named, last = {"owner": scope.owner}, None
-    ids = sorted(db.ids("own_view_passages", **named).tolist(), reverse=True)
+    last = None
+    ids = sorted(db.ids("own_view_passages").tolist(), reverse=True)
     for start in range(0, len(ids), PAGE):
-        rows = db.rows("archive_passages", **named, ids=ids[start : start + PAGE])
+        rows = db.rows("archive_passages", ids=ids[start : start + PAGE])
         found = {id_: (kind, from_micros(at)) for id_, kind, at in rows if id_ != last}
         last = rows[-1][0]
         yield from _read(db, scope, found)
         if vectors:
             homes = {id_: {"id": id_} for id_ in found}
-            yield from _vectors(db, scope, "vectors_of_views", homes)
+            yield from _vectors(db, "vectors_of_views", homes)
     for kind in KINDS:
-        for (id_,) in _paged(db, f"unindexed_{kind}", **named):
+        for (id_,) in _paged(db, f"unindexed_{kind}"):
             yield from _read(db, scope, {id_: (kind, None)})
 
 
@@ -147,7 +146,6 @@ def _read(db: Db, scope: Scope, wanted: Wanted) -> Iterator[ArchiveRecord]:
     ids = [id_ for id_, (kind, _) in wanted.items() if kind in ("memory", "fact")]
     found = {record.id: record for record in views.records(db, scope, ids)} if ids else {}
     for id_, (kind, at) in wanted.items():
-        named = {"owner": scope.owner, "id": id_}
         if id_ in found:  # with its sources in an order that does not depend on the database
             ordered = tuple(sorted(found[id_].sources))
             yield ViewRecord(record=replace(found[id_], sources=ordered), indexed_at=at)
@@ -155,21 +153,19 @@ def _read(db: Db, scope: Scope, wanted: Wanted) -> Iterator[ArchiveRecord]:
             for article in documents.read_articles(db, scope, [id_]):
                 yield ViewRecord(record=article, indexed_at=at)
         elif kind == "note":
-            for _, *row in _paged(db, "archive_note", -ALL, **named):
+            for _, *row in _paged(db, "archive_note", -ALL, id=id_):
                 yield NOTE.record(row)
         elif kind == "entry":
-            for path, key, value, *row in db.rows("archive_entry", **named, now=db.now):
-                spans = tuple(db.rows("spans_of_view", **named))
+            for path, key, value, *row in db.rows("archive_entry", id=id_):
+                spans = tuple(db.rows("spans_of_view", id=id_))
                 what = {"key": json.loads(key), "value": json.loads(value)}
                 yield ENTRY.record(row, namespace=namespace_of(path), **what, passages=spans)
 
 
-def _vectors(
-    db: Db, scope: Scope, query: str, homes: Mapping[Any, Mapping[str, str]]
-) -> Iterator[VectorsRecord]:
+def _vectors(db: Db, query: str, homes: Mapping[Any, Mapping[str, str]]) -> Iterator[VectorsRecord]:
     import numpy as np
 
-    rows = db.rows(query, owner=scope.owner, ids=list(homes))
+    rows = db.rows(query, ids=list(homes))
     for (id_, embedder), parts in groupby(rows, key=itemgetter(0, 1)):
         packed = {}
         for _, _, start, stored in parts:
@@ -279,7 +275,7 @@ def restore(db: Db, scope: Scope, batch: Sequence[Prepared], *, own: bool = Fals
     """
     add_owner(db, scope)
     if any(isinstance(it.record, ViewRecord) for it in batch):
-        db.run("count_change", owner=scope.owner, base=None)
+        db.run("count_change", base=None)
     added = list[bool]()
     for is_message, some in groupby(batch, key=lambda it: isinstance(it.record, MessageRecord)):
         if is_message:
@@ -302,11 +298,11 @@ def _restore_messages(db: Db, scope: Scope, batch: Sequence[Prepared]) -> list[b
     index_messages(db, placed)
     for session, home in homes.items():
         own = [(seq, it.record) for seq, it in zip(seqs, batch, strict=True)]
-        _queue(db, scope.owner, home.key, [it for it in own if it[1].session == session])
+        _queue(db, home.key, [it for it in own if it[1].session == session])
     return [True] * len(batch)
 
 
-def _queue(db: Db, owner: str, session: Any, messages: list[tuple[int, MessageRecord]]) -> None:
+def _queue(db: Db, session: Any, messages: list[tuple[int, MessageRecord]]) -> None:
     """Queue what the messages wait for, and vectors for the others; mark what is outdated."""
     done: dict[str, Any] = {"kind": "vectors later", "attempts": 0, "error": None, "dead": False}
     for job, some in groupby(messages, key=lambda it: it[1].job):
@@ -315,15 +311,14 @@ def _queue(db: Db, owner: str, session: Any, messages: list[tuple[int, MessageRe
             state |= {"first": seqs[0], "last": seqs[-1], "dead": int(state["dead"])}
             if not is_backfill(state["kind"]):
                 state["kind"] += LATER
-            db.run("restore_job", owner=owner, session=session, now=db.now, **state)
+            db.run("restore_job", session=session, **state)
     for seq, record in messages:
         if record.outdated is not None:
             outdated = to_micros(record.outdated)
-            db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated, now=db.now)
+            db.run("mark_outdated", seq=seq, outdated=outdated)
 
 
 def _restore_one(db: Db, scope: Scope, record: ArchiveRecord, ready: Any, own: bool) -> int:
-    owner = {"owner": scope.owner, "user_id": scope.user}
     match record:
         case SessionRecord():
             return _restore_session(db, scope, record, own)
@@ -331,7 +326,7 @@ def _restore_one(db: Db, scope: Scope, record: ArchiveRecord, ready: Any, own: b
             at = {"created_at": to_micros(said.created_at), "role": said.role}
             at |= {"replaced_at": to_micros(record.replaced_at), "number": record.number}
             seq = _seq(db, scope, record.session, said.message_id)
-            return 0 if seq is None else db.run("restore_revision", **owner, seq=seq, **at, **ready)
+            return 0 if seq is None else db.run("restore_revision", seq=seq, **at, **ready)
         case ViewRecord(record=Article() as article):
             return documents.insert_article(db, article, ready)
         case ViewRecord(record=MemoryItem() | Fact() as view):
@@ -346,10 +341,10 @@ def _restore_one(db: Db, scope: Scope, record: ArchiveRecord, ready: Any, own: b
             if home is None or seq is None:
                 return 0
             named = {**SUMMARY.row(record), "session": home[0], "last_seq": seq}
-            return db.run("restore_summary", **owner, **named)
+            return db.run("restore_summary", **named)
         case KeptRecord(view=id_):
             is_kept = views.kept_by_hand(db, scope, [id_])
-            return 0 if is_kept else db.run("keep_by_hand", **owner, id=id_)
+            return 0 if is_kept else db.run("keep_by_hand", id=id_)
         case TurnReceipt():
             return add_receipt(db, scope, record)
         case VectorsRecord():
@@ -375,17 +370,17 @@ def _restore_session(db: Db, scope: Scope, record: SessionRecord, own: bool) -> 
 
 def _restore_note(db: Db, scope: Scope, record: NoteRecord) -> int:
     """Add a version of a note, of which the newest comes first; none to another note's."""
-    named = {"owner": scope.owner, "user_id": scope.user, **NOTE.row(record)}
+    named = {"user_id": scope.user, **NOTE.row(record)}
     if db.run("restore_note", **named):
         home = Scope(user=scope.user, tenant=scope.tenant, agent=record.agent)
-        db.run("delete_view_passages", owner=scope.owner, ids=[record.id])
+        db.run("delete_view_passages", ids=[record.id])
         index_view(db, home, "note", record.id, record.text, record.created_at)
     return db.run("restore_note_version", **named)
 
 
 def _restore_entry(db: Db, scope: Scope, record: EntryRecord, pieces: list[Piece]) -> int:
     id_ = entry_id(record.namespace, record.key)
-    place = {"owner": scope.owner, "id": id_, "path": path_of(record.namespace)}
+    place = {"id": id_, "path": path_of(record.namespace)}
     what = {"key": any_json(record.key), "value": any_json(record.value), "pieces": len(pieces)}
     added = db.run("restore_entry", **place, **what, **ENTRY.row(record))
     if added:
@@ -396,10 +391,10 @@ def _restore_entry(db: Db, scope: Scope, record: EntryRecord, pieces: list[Piece
 def _restore_vectors(db: Db, scope: Scope, record: VectorsRecord) -> int:
     """Store vectors of passages that are there, unless others of the embedder are longer."""
     if record.session is None:
-        rows = db.rows("passages_of_view", owner=scope.owner, id=record.id)
+        rows = db.rows("passages_of_view", id=record.id)
     else:
         seq = _seq(db, scope, record.session, record.id)
-        rows = [] if seq is None else db.rows("passages_of_message", owner=scope.owner, seq=seq)
+        rows = [] if seq is None else db.rows("passages_of_message", seq=seq)
     passages: dict[int, int] = dict(rows)
     vectors = {passages[at]: it for at, it in record.vectors().items() if at in passages}
     try:

@@ -47,24 +47,23 @@ def texts_of_note(text: str, **_: object) -> tuple[str, ...]:
 
 def write_note(db: Db, scope: Scope, text: str, *, base_version: int) -> Note:
     """Write the version after `base_version`, unless someone else has."""
-    place = {"owner": scope.owner, "agent": scope.agent or ""}
+    agent = scope.agent or ""
     check_count(base_version, "base_version")
     current = note(db, scope)
     add_owner(db, scope)
     id_ = current.id if current else new_id()
     if base_version == 0:
-        named = {"user_id": scope.user, "id": id_}
-        written = db.run("create_note", **place, **named, text=text, now=db.now)
+        written = db.run("create_note", agent=agent, user_id=scope.user, id=id_, text=text)
     else:
-        written = db.run("update_note", **place, text=text, now=db.now, base_version=base_version)
+        written = db.run("update_note", agent=agent, text=text, base_version=base_version)
     if not written:
         raise ConflictError(
             f"the note is at version {current.version if current else 0}, not {base_version}; "
             "read it again and redo the edit"
         )
     version = base_version + 1
-    db.run("add_note_version", **place, version=version, text=text, now=db.now)
-    db.run("delete_view_passages", owner=scope.owner, ids=[id_])
+    db.run("add_note_version", agent=agent, version=version, text=text)
+    db.run("delete_view_passages", ids=[id_])
     created_at = from_micros(db.now)
     if text.strip():  # there is nothing to find in an empty note
         index_view(db, scope, "note", id_, text, created_at)
@@ -74,7 +73,7 @@ def write_note(db: Db, scope: Scope, text: str, *, base_version: int) -> Note:
 def _notes(
     db: Db, scope: Scope, query: str, page: dict[str, int], max_bytes: int | None = None
 ) -> list[Note]:
-    rows = db.page(query, max_bytes, owner=scope.owner, agent=scope.agent or "", **page)
+    rows = db.page(query, max_bytes, agent=scope.agent or "", **page)
     return [NOTE.record(row, scope=scope) for row in rows]
 
 
@@ -107,8 +106,8 @@ def summaries(
 def queue_summary(db: Db, scope: Scope, last_seq: int) -> None:
     """Queue a summary of the session up to a message, unless one is queued."""
     for key, _, _ in db.rows("find_session", **scope.columns()):
-        if not db.rows("summary_is_queued", owner=scope.owner, session=key, last=last_seq):
-            enqueue(db, scope.owner, "summarize", last_seq, last_seq, session=key)
+        if not db.rows("summary_is_queued", session=key, last=last_seq):
+            enqueue(db, "summarize", last_seq, last_seq, session=key)
 
 
 def write_summary(
@@ -127,15 +126,14 @@ def write_summary(
     stored = following(db, scope, after=after, limit=len(of) + 1)
     if [entry for entry in stored if entry.seq <= summary.last_seq] != list(of):
         raise ConflictError("the messages to be summarised have changed meanwhile; read them again")
-    db.run("put_summary", owner=scope.owner, session=key, **SUMMARY.row(summary))
+    db.run("put_summary", session=key, **SUMMARY.row(summary))
 
 
 def articles(
     db: Db, scope: Scope, *, limit: Count = None, after: Place = None, max_bytes: Count = None
 ) -> list[ArticleInfo]:
     """The articles without their texts, oldest first; `after` is one's `created_at` and id."""
-    named = {"owner": scope.owner, "agent": scope.agent, **dated_page(limit, after)}
-    rows = db.page("articles", max_bytes, **named)
+    rows = db.page("articles", max_bytes, agent=scope.agent, **dated_page(limit, after))
     return [ARTICLE.record(row) for row in rows]
 
 
@@ -148,11 +146,11 @@ def read_articles(
     """
     check_each("id", *ids)
     if max_chars is not None:
-        chars: dict[str, int] = dict(db.rows("article_sizes", owner=scope.owner, ids=list(ids)))
+        chars: dict[str, int] = dict(db.rows("article_sizes", ids=list(ids)))
         totals = accumulate(chars.get(id_, 0) for id_ in ids)
         few = [id_ for id_, total in zip(ids, totals, strict=True) if total <= max_chars]
         ids = few or list(ids[:1])
-    rows = db.rows("articles_by_id", owner=scope.owner, agent=scope.agent, ids=list(ids))
+    rows = db.rows("articles_by_id", agent=scope.agent, ids=list(ids))
     home = scope.whole_user()
     articles = [
         WHOLE_ARTICLE.record(row, scope=home.within(agent=agent or None)) for agent, *row in rows
@@ -172,17 +170,15 @@ def pieces_of(article: Article, chunks: Sequence[Chunk]) -> list[Piece]:
 
 def put_article(db: Db, article: Article, digest: str, pieces: Sequence[Piece]) -> PutResult:
     """Store an article in place of the one of its uri; a text that is there is a duplicate."""
-    scope = article.scope
-    place = {"owner": scope.owner, "agent": scope.agent or ""}
     old = _same_uri(db, article)
     if old and (old.digest, old.title) == (digest, article.title):
         return PutResult(old.id, "unchanged")
-    row = db.row("article_by_digest", **place, digest=digest)
+    row = db.row("article_by_digest", agent=article.scope.agent or "", digest=digest)
     twin = None if row is None else ARTICLE.record(row)
     if twin and (old is None or twin.id != old.id):
         if old is not None:  # its text is not in use any more
             for query in ("delete_view_passages", "delete_articles"):
-                db.run(query, owner=scope.owner, ids=[old.id])
+                db.run(query, ids=[old.id])
         return PutResult(twin.id, "duplicate")
     id_ = article.id if old is None else old.id
     _write_article(db, replace(article, id=id_), digest, pieces)
@@ -202,8 +198,8 @@ def _uri_hash(article: Article) -> str:
 
 
 def _same_uri(db: Db, article: Article) -> ArticleInfo | None:
-    place = {"owner": article.owner, "agent": article.scope.agent or ""}
-    row = db.row("article_by_uri", **place, uri_hash=_uri_hash(article))
+    agent = article.scope.agent or ""
+    row = db.row("article_by_uri", agent=agent, uri_hash=_uri_hash(article))
     return None if row is None else ARTICLE.record(row)
 
 
@@ -219,7 +215,6 @@ def _write_article(db: Db, article: Article, digest: str, pieces: Sequence[Piece
         created_at=article.created_at,
     )
     more = {"uri_hash": _uri_hash(article), "pieces": len(pieces), "text": article.text}
-    place = {"owner": scope.owner, "agent": scope.agent or ""}
-    db.run("put_article", **place, **ARTICLE.row(info), **more)
-    db.run("delete_view_passages", owner=scope.owner, ids=[article.id])
+    db.run("put_article", agent=scope.agent or "", **ARTICLE.row(info), **more)
+    db.run("delete_view_passages", ids=[article.id])
     index_pieces(db, scope, "article", article.id, pieces, article.created_at)

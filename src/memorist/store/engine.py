@@ -37,7 +37,6 @@ def always() -> bool:
 class ViewWords(NamedTuple):
     """The words that memories or facts must hold, and the order in which these are wanted."""
 
-    owner: str
     kind: str
     words: Sequence[str]  # stems
     last: Sequence[str]  # the forms of the last word: how it begins, then stems
@@ -53,21 +52,22 @@ class Piece(NamedTuple):
 
 
 class VectorQuery(NamedTuple):
-    """A vector to search for, among those of an owner by an embedder."""
+    """A vector to search for, among those by an embedder."""
 
-    owner: str
     embedder: str
     vector: Sequence[float]
 
 
 class Db(Protocol):
-    """An open transaction. All that it writes is dated `now`, in microseconds since 1970.
+    """An open transaction, on the rows of one `owner`; all that it writes is dated `now`.
 
+    Statements get both by name, unless told otherwise; `now` is in microseconds since 1970.
     `texts` are the passages of the texts it may index, by text; None for one that it lacks.
     `repeat` is raised, by the commit at the latest, where a message that should be new is stored.
-    To foresee queries and to act for others does nothing unless a database has a use for it.
+    To foresee queries does nothing unless a database has a use for it.
     """
 
+    owner: str = ""
     now: int = 0
     texts: dict[str, list[Piece] | None]
     repeat: Exception | None = None
@@ -76,6 +76,10 @@ class Db(Protocol):
     def row(self, query: str, **values: Any) -> Row | None:
         """The first row, if there is one."""
         return next(iter(self.rows(query, **values)), None)
+
+    def column(self, query: str, **values: Any) -> list[Any]:
+        """The first value of each row."""
+        return [row[0] for row in self.rows(query, **values)]
 
     def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
         """The first rows that take about so many bytes, one at least; without a limit, all."""
@@ -93,8 +97,8 @@ class Db(Protocol):
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int: ...
 
     def act_for(self, owner: str) -> None:
-        """Work for another owner from here on, in a write for several, where rows are hidden."""
-        return
+        """Work for another owner from here on, in a write for several."""
+        self.owner = owner
 
     def next_seqs(self, count: int) -> Sequence[int]:
         """Rising numbers of messages in the log, none of which was used before."""
@@ -108,22 +112,20 @@ class Db(Protocol):
     def unpack(self, row: Row) -> Message:
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
 
-    def postings(
-        self, owner: str, terms: Sequence[Term], *, every: bool = False
-    ) -> dict[Term, Ids]:
+    def postings(self, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
         """The passages that hold each folded term, rising, once for each occurrence.
 
         Where there are too many to read, the most frequent terms are left out, unless `every` is
         set; a term that occurs nowhere has an empty list.
         """
 
-    def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+    def rare_postings(self, stems: Sequence[str], most: int) -> dict[str, Ids]:
         """The passages that hold each stem, once each; stems in more than `most` are left out.
 
         Give the most important stems first: a database may look for the first few only.
         """
 
-    def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
+    def foresee_rare(self, stems: Sequence[str], most: int) -> None:
         """The same as `foresee`, of `rare_postings`."""
         return
 
@@ -136,10 +138,10 @@ class Db(Protocol):
         The newest have the lowest ids.
         """
 
-    def count_records(self, owner: str) -> int:
+    def count_records(self) -> int:
         """About how many messages, and passages of articles and entries, the owner has."""
 
-    def lengths(self, owner: str, records: list[int]) -> list[int]:
+    def lengths(self, records: list[int]) -> list[int]:
         """How long the records are, in characters; 0 where that is not known."""
 
     def ids(self, query: str, **values: Any) -> Ids:
@@ -158,12 +160,10 @@ class Db(Protocol):
         `fits` is asked before any is measured, and says whether there are vectors.
         """
 
-    def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
+    def vectors(self, embedder: str, passages: list[int]) -> dict[int, Vector]:
         """The vectors of those of the passages that have one, each of length 1 or nearly so."""
 
-    def put_vectors(
-        self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]
-    ) -> None:
+    def put_vectors(self, embedder: str, vectors: Mapping[int, Sequence[float]]) -> None:
         """Store the vectors of passages; of those that are gone, or have one, nothing."""
 
     def note_forget(self) -> str:

@@ -91,20 +91,20 @@ def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> Pre
 def write(db: Db, scope: Scope, puts: Sequence[PreparedPut], read: list[str]) -> None:
     """Write values and delete others; give new time to the entries that were read."""
     if read:
-        db.run("refresh_entries", owner=scope.owner, ids=read, now=db.now)
+        db.run("refresh_entries", ids=read)
     kept = [put for put in puts if put.columns]
     if kept:
         add_owner(db, scope)
     for id_, columns, pieces in kept:
-        ttl, before = columns["ttl"], db.row("lock_entry", owner=scope.owner, id=id_)
+        ttl, before = columns["ttl"], db.row("lock_entry", id=id_)
         expires_at = None if ttl is None else db.now + ttl
         columns = {**columns, "now": columns["now"] or db.now, "expires_at": expires_at}
-        db.run("put_entry", owner=scope.owner, **columns)
+        db.run("put_entry", **columns)
         if before is None or before[0] != columns["text"]:  # else it is indexed
-            db.run("delete_view_passages", owner=scope.owner, ids=[id_])
+            db.run("delete_view_passages", ids=[id_])
             index_pieces(db, scope, "entry", id_, pieces, from_micros(columns["now"]))
     if gone := [put.id for put in puts if not put.columns]:
-        _delete(db, scope, gone)
+        _delete(db, gone)
     if puts:
         sweep(db, scope, limit=SWEPT)
 
@@ -124,13 +124,13 @@ def refreshed(asks: Sequence[Ask], answers: Sequence[Answer]) -> list[str]:
 
 def sweep(db: Db, scope: Scope, *, limit: int = ALL) -> int:
     """Delete expired entries; say how many."""
-    rows = db.rows("expired_entries", owner=scope.owner, now=db.now, limit=limit)
-    return _delete(db, scope, [id_ for (id_,) in rows]) if rows else 0
+    ids = db.column("expired_entries", limit=limit)
+    return _delete(db, ids) if ids else 0
 
 
-def _delete(db: Db, scope: Scope, ids: list[str]) -> int:
-    gone = db.run("delete_entries", owner=scope.owner, ids=ids)
-    db.run("delete_view_passages", owner=scope.owner, ids=ids)
+def _delete(db: Db, ids: list[str]) -> int:
+    gone = db.run("delete_entries", ids=ids)
+    db.run("delete_view_passages", ids=ids)
     return gone
 
 
@@ -146,39 +146,37 @@ def _pieces(texts: Sequence[str]) -> list[Piece]:
 
 def _answer(db: Db, scope: Scope, ask: Ask) -> Iterator[tuple[int, Any]]:
     """What answers a question, each with its size, read as it is asked for."""
-    named = {"owner": scope.owner, "now": db.now}
     rows: Iterable[Row]
     if isinstance(ask, Namespaces):
-        paths = [path for (path,) in db.rows("entry_paths", **named)]
+        paths = db.column("entry_paths")
         yield from ((len(path), namespace_of(path)) for path in sorted(paths, key=namespace_of))
     elif isinstance(ask, Get):
-        rows = db.rows("entries_by_id", **named, ids=[ask.id])
-        yield from (_entry(row) for row in rows)
+        yield from map(_entry, db.rows("entries_by_id", ids=[ask.id]))
     elif isinstance(ask, Ids):
-        rows = _passing(db, named, ask.of) if ask.of.where else _found(db, named, ask.of, PAGE)
+        rows = _passing(db, ask.of) if ask.of.where else _found(db, ask.of, PAGE)
         yield from ((len(row[0]), row[0]) for row in rows)
     else:
         stop = None if ask.limit is None else ask.offset + ask.limit
         if ask.where:
-            rows = islice(_passing(db, named, ask), ask.offset, stop)
+            rows = islice(_passing(db, ask), ask.offset, stop)
         else:
             page = PAGE if stop is None else min(PAGE, stop)
-            rows = _read(db, named, islice(_found(db, named, ask, page), ask.offset, stop))
+            rows = _read(db, islice(_found(db, ask, page), ask.offset, stop))
         for row in rows:
             size, entry = _entry(row)
             yield size, replace(entry, score=ask.ranks.get(row[0]))
 
 
-def _passing(db: Db, named: dict[str, Any], ask: Search) -> Iterator[Row]:
+def _passing(db: Db, ask: Search) -> Iterator[Row]:
     """The rows of the entries that a search finds."""
-    rows = _read(db, named, _found(db, named, ask, PAGE))
+    rows = _read(db, _found(db, ask, PAGE))
     return (row for row in rows if passes(json.loads(row[3]), ask.where))
 
 
-def _found(db: Db, named: dict[str, Any], ask: Search, page: int) -> Iterator[Row]:
+def _found(db: Db, ask: Search, page: int) -> Iterator[Row]:
     """The entries below a prefix, ranked ones first, then the newest: id, path, key, …, size."""
     if ask.ranks:
-        rows = db.rows("sized_entries", **named, ids=list(ask.ranks))
+        rows = db.rows("sized_entries", ids=list(ask.ranks))
         inside = [row for row in rows if namespace_of(row[1])[: len(ask.prefix)] == ask.prefix]
         yield from sorted(inside, key=lambda row: (-ask.ranks[row[0]], row[0]))
     path, place = path_of(ask.prefix), dict[str, str]()
@@ -187,17 +185,17 @@ def _found(db: Db, named: dict[str, Any], ask: Search, page: int) -> Iterator[Ro
         place = {"path": path, "inside": f"{path}.", "end": f"{path}/"}
     query = "entries_below" if path else "entries"
     after = {"after_path": "", "after_key": "", "at": END}
-    while rows := db.rows(query, **named, **place, **after, limit=page):
+    while rows := db.rows(query, **place, **after, limit=page):
         yield from (row for row in rows if row[0] not in ask.ranks)
         after = dict(zip(after, rows[-1][1:4], strict=True))
 
 
-def _read(db: Db, named: dict[str, Any], entries: Iterable[Row]) -> Iterator[Row]:
+def _read(db: Db, entries: Iterable[Row]) -> Iterator[Row]:
     """The whole rows of entries, read a few at a time."""
     waiting, size = list[str](), 0
 
     def read() -> Iterator[Row]:
-        rows = {row[0]: row for row in db.rows("entries_by_id", **named, ids=waiting)}
+        rows = {row[0]: row for row in db.rows("entries_by_id", ids=waiting)}
         return (rows[id_] for id_ in waiting)
 
     for id_, *_, bytes_ in entries:

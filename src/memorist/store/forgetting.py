@@ -59,10 +59,9 @@ def forget(
             raise NotFoundError("no message with this id in this scope")
         gone = _forget_some(db, scope, [(seq, message_id) for seq, *_ in rows])
     elif record_id is not None:
-        named = {"owner": scope.owner, "id": record_id}
-        if not db.rows("is_put", **named) and not db.rows("view_exists", **named):
+        if not db.rows("is_put", id=record_id) and not db.rows("view_exists", id=record_id):
             raise NotFoundError("no memory, fact, article or entry with this id for this user")
-        going = [record_id, *(id_ for (id_,) in db.rows("facts_of_memory", **named))]
+        going = [record_id, *db.column("facts_of_memory", id=record_id)]
         for fact in records(db, scope, [record_id]):
             if isinstance(fact, Fact):
                 going += [item.id for item in stating(db, scope, fact)]
@@ -70,12 +69,12 @@ def forget(
         keep_by_hand(db, scope, going)  # or a rebuild would bring them back
     elif source is not None:
         messages = db.rows("messages_of_source", **scope.columns(), source=source)
-        views = [view for (view,) in db.rows("views_of_source", **scope.columns(), source=source)]
+        views = db.column("views_of_source", **scope.columns(), source=source)
         gone = _forget_some(db, scope, messages, also=views)
     else:
         gone = _forget_all(db, scope)
     if +gone:  # what was decided before is decided again
-        db.run("count_change", owner=scope.owner, base=None)
+        db.run("count_change", base=None)
     if dry_run:
         raise DryRunError(Forgotten(counts=dict(+gone)))
     return Forgotten(counts=dict(+gone), residue=db.note_forget() if scrub and +gone else "")
@@ -84,21 +83,21 @@ def forget(
 def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     """Replace the message with this id; where others are named, later ones are derived anew."""
     places = [(seq, prepared.id) for seq, *_ in message_places(db, scope, prepared.id)]
-    new, owner, user = prepared.message.text, scope.owner, scope.whole_user()
+    new, user = prepared.message.text, scope.whole_user()
     old = " ".join(entry.message.text for entry in find(db, scope, [prepared.id]))
     made = [*_borrowing(db, scope, places, new), *_corrected_with(db, scope, prepared.id)]
     revise_message(db, scope, prepared)
     # The later ones are queued after it and as it is, so that they are derived after it, too.
     if _forget_messages(db, scope, [], also=made, kind="embed"):
-        db.run("count_change", owner=owner, base=None)
+        db.run("count_change", base=None)
     if people_in(old[-SAID_CHARS:]) != people_in(new[-SAID_CHARS:]):
-        named = {"owner": owner, "seqs": [seq for seq, _ in places], "most": READ_TOGETHER}
-        later: dict[str, Any] = dict(db.rows("messages_read_after", **named))
+        seqs = [seq for seq, _ in places]
+        later = dict(db.rows("messages_read_after", seqs=seqs, most=READ_TOGETHER))
         for entry in find(db, user, list(later)):
             text = entry.message.text
             if len(text) > SAID_CHARS or has_pronoun(text):  # no long work in a transaction
                 session = later[entry.message.message_id]
-                enqueue(db, owner, "embed", entry.seq, entry.seq, session=session)
+                enqueue(db, "embed", entry.seq, entry.seq, session=session)
 
 
 def rebuild(db: Db, scope: Scope) -> None:
@@ -106,46 +105,45 @@ def rebuild(db: Db, scope: Scope) -> None:
 
     What a person made, changed or ended is kept, and of the rest when it was learnt and its use.
     """
-    named = {"owner": scope.owner}
-    if db.run("begin_rebuild", **named):
+    if db.run("begin_rebuild"):
         for query in ("keep_items", "keep_facts", "delete_derivation_jobs"):
-            db.run(query, **named)
-        _forget_derived(db, scope, [view for (view,) in db.rows("derived_views", **named)])
-        db.run("delete_all_events", **named)
-        db.run("count_change", **named, base=None)
-        db.run("queue_derivation", **named, now=db.now)
-    elif db.run("end_rebuild", **named):
+            db.run(query)
+        _forget_derived(db, scope, db.column("derived_views"))
+        db.run("delete_all_events")
+        db.run("count_change", base=None)
+        db.run("queue_derivation")
+    elif db.run("end_rebuild"):
         for query in ("restore_kept_items", "restore_kept_facts", "forget_kept"):
-            db.run(query, **named)
+            db.run(query)
 
 
 def _forget_all(db: Db, scope: Scope) -> Counter[str]:
     sessions = session_rows(db, scope)
     keys = [key for key, *_ in sessions]
     ids = [id_ for _, id_, *_ in sessions]
-    messages = db.rows("messages_in_sessions", owner=scope.owner, sessions=keys) if keys else []
+    messages = db.rows("messages_in_sessions", sessions=keys) if keys else []
     gone = _forget_messages(db, scope, messages, also=_views_in(db, scope, ids))
     if keys:
-        gone["jobs"] += db.run("delete_session_jobs", owner=scope.owner, sessions=keys)
-        db.run("delete_active_sessions", owner=scope.owner, ids=ids)
-        db.run("delete_session_receipts", owner=scope.owner, ids=ids)
-        gone["sessions"] += db.run("delete_sessions", owner=scope.owner, sessions=keys)
+        gone["jobs"] += db.run("delete_session_jobs", sessions=keys)
+        db.run("delete_active_sessions", ids=ids)
+        db.run("delete_session_receipts", ids=ids)
+        gone["sessions"] += db.run("delete_sessions", sessions=keys)
     if scope.agent is None and scope.session is None:
-        gone["jobs"] += db.run("delete_owner_jobs", owner=scope.owner)
+        gone["jobs"] += db.run("delete_owner_jobs")
         for table in ("embedders", "speakers", "all_kept_views", "all_events", "all_receipts"):
-            db.run(f"delete_{table}", owner=scope.owner)
-        gone["users"] += db.run("delete_owner", owner=scope.owner)
+            db.run(f"delete_{table}")
+        gone["users"] += db.run("delete_owner")
     return gone
 
 
 def _forget_some(
     db: Db, scope: Scope, messages: Sequence[tuple[Any, ...]], also: Sequence[str] = ()
 ) -> Counter[str]:
-    named = {"owner": scope.owner, "seqs": [seq for seq, _ in messages]}
+    seqs = [seq for seq, _ in messages]
     # A worker that has read them already must not bring them back: it has to read again.
-    db.run("void_leases", **named, now=db.now, most=READ_TOGETHER)
+    db.run("void_leases", seqs=seqs, most=READ_TOGETHER)
     gone = _forget_messages(db, scope, messages, also=[*also, *_borrowing(db, scope, messages)])
-    gone["jobs"] += db.run("delete_message_jobs", **named)
+    gone["jobs"] += db.run("delete_message_jobs", seqs=seqs)
     return gone
 
 
@@ -160,9 +158,10 @@ def _borrowing(
     for first in range(0, len(messages), AT_ONCE):
         some = messages[first : first + AT_ONCE]
         said = " ".join(entry.message.text for entry in find(db, user, [id_ for _, id_ in some]))
-        named = {"owner": scope.owner, "seqs": [seq for seq, _ in some], "most": READ_TOGETHER}
-        later = [id_ for id_, _ in db.rows("messages_read_after", **named)]
-        views = [view for (view,) in db.rows("views_from_messages", owner=scope.owner, ids=later)]
+        seqs = [seq for seq, _ in some]
+        read_after = db.rows("messages_read_after", seqs=seqs, most=READ_TOGETHER)
+        later = [id_ for id_, _ in read_after]
+        views = db.column("views_from_messages", ids=later)
         kept = kept_by_hand(db, scope, views)
         derived = records(db, scope, [view for view in views if view not in kept])
         cited = list({id_ for record in derived for id_ in record.sources})
@@ -175,7 +174,7 @@ def _borrowing(
 
 def _corrected_with(db: Db, scope: Scope, message_id: str) -> Iterator[str]:
     """The ids of corrected records, and of their memories, that cite this message and others."""
-    views = [id_ for (id_,) in db.rows("views_from_messages", owner=scope.owner, ids=[message_id])]
+    views = db.column("views_from_messages", ids=[message_id])
     shared = [it for it in records(db, scope, views) if len(it.sources) > 1]
     kept = kept_by_hand(db, scope, [it.id for it in shared]) if shared else set()
     for record in shared:
@@ -194,26 +193,26 @@ def _forget_messages(
     kind: str = "derive",
 ) -> Counter[str]:
     """Remove messages and what was derived from them; the other messages it cites are queued."""
-    owner, seqs = scope.owner, [seq for seq, _ in messages]
-    cited = db.rows("views_from_messages", owner=owner, ids=[id_ for _, id_ in messages])
-    views = list(dict.fromkeys([*(view for (view,) in cited), *also]))
-    others = db.rows("messages_cited_by", owner=owner, ids=views) if views else []
+    seqs = [seq for seq, _ in messages]
+    cited = db.column("views_from_messages", ids=[id_ for _, id_ in messages])
+    views = list(dict.fromkeys([*cited, *also]))
+    others = db.rows("messages_cited_by", ids=views) if views else []
     gone = _forget_derived(db, scope, views)
-    db.run("delete_kept_views", owner=owner, ids=views)
+    db.run("delete_kept_views", ids=views)
     if seqs:
-        _forget_mentions(db, owner, [id_ for _, id_ in messages])
-        passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
-        spoke = [name for (name,) in db.rows("speakers_of_messages", owner=owner, seqs=seqs)]
-        gone["summaries"] += db.run("delete_summaries_of_messages", owner=owner, seqs=seqs)
-        gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
-        gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
+        _forget_mentions(db, [id_ for _, id_ in messages])
+        passages, vectors = db.rows("count_passages_of_messages", seqs=seqs)[0]
+        spoke = db.column("speakers_of_messages", seqs=seqs)
+        gone["summaries"] += db.run("delete_summaries_of_messages", seqs=seqs)
+        gone["revisions"] += db.run("delete_revisions", seqs=seqs)
+        gone["messages"] += db.run("delete_messages", seqs=seqs)
         if spoke:
-            db.run("delete_silent_speakers", owner=owner, names=spoke)
+            db.run("delete_silent_speakers", names=spoke)
         gone += Counter(passages=passages, vectors=vectors)
     forgotten = set(seqs)
     for seq, session in others:
         if seq not in forgotten:
-            enqueue(db, owner, kind, seq, seq, session=session)
+            enqueue(db, kind, seq, seq, session=session)
     return gone
 
 
@@ -221,23 +220,22 @@ def _forget_derived(db: Db, scope: Scope, views: list[str]) -> Counter[str]:
     """Remove derived records; what they superseded holds again."""
     if not views:
         return Counter()
-    named = {"owner": scope.owner, "ids": views}
     going = {record.id: record for record in records(db, scope, views)}
-    replaced = [view for (view,) in db.rows("superseded_by_views", **named)]
-    [(passages, vectors)] = db.rows("count_passages_of_views", **named)
-    agents = [agent for (agent,) in db.rows("note_agents", **named)]
-    _forget_mentions(db, scope.owner, views)
-    note(db, "views", scope.owner, "forget", views)
+    replaced = db.column("superseded_by_views", ids=views)
+    [(passages, vectors)] = db.rows("count_passages_of_views", ids=views)
+    agents = db.column("note_agents", ids=views)
+    _forget_mentions(db, views)
+    note(db, "views", "forget", views)
     for query in ("delete_view_passages", "delete_view_sources", "delete_entities"):
-        db.run(query, **named)
+        db.run(query, ids=views)
     if agents:
-        db.run("delete_note_versions", owner=scope.owner, agents=agents)
+        db.run("delete_note_versions", agents=agents)
     gone = Counter(
-        memories=db.run("delete_items", **named),
-        facts=db.run("delete_facts", **named),
-        notes=db.run("delete_notes", **named),
-        articles=db.run("delete_articles", **named),
-        entries=db.run("delete_entries", **named),
+        memories=db.run("delete_items", ids=views),
+        facts=db.run("delete_facts", ids=views),
+        notes=db.run("delete_notes", ids=views),
+        articles=db.run("delete_articles", ids=views),
+        entries=db.run("delete_entries", ids=views),
         passages=passages,
         vectors=vectors,
     )
@@ -246,10 +244,10 @@ def _forget_derived(db: Db, scope: Scope, views: list[str]) -> Counter[str]:
     return gone
 
 
-def _forget_mentions(db: Db, owner: str, ids: Sequence[str]) -> None:
+def _forget_mentions(db: Db, ids: Sequence[str]) -> None:
     """Remove the events of records and messages, and the receipts that name them."""
     for query in ("delete_events", "delete_receipts_citing"):
-        db.run(query, owner=owner, ids=list(ids))
+        db.run(query, ids=list(ids))
 
 
 def _restore_superseded(
@@ -269,7 +267,7 @@ def _restore_superseded(
         restore(db, scope, old.id, "what took its place was forgotten")
     else:
         query = "bridge_fact" if isinstance(old, Fact) else "bridge_item"
-        db.run(query, owner=scope.owner, id=old.id, heir=heir, at=to_micros(end))
+        db.run(query, id=old.id, heir=heir, at=to_micros(end))
 
 
 def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
@@ -280,4 +278,4 @@ def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
         query = "views_of_session"
     else:
         return []  # another agent's session
-    return [view for (view,) in db.rows(query, **scope.columns())]
+    return db.column(query, **scope.columns())

@@ -217,4 +217,4 @@ def index_pieces(
             for id_, (start, stop, words) in zip(ids, pieces, strict=True)
         ]
     )
-    enqueue(db, scope.owner, "vectors", min(ids), max(ids))
+    enqueue(db, "vectors", min(ids), max(ids))

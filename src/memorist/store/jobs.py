@@ -57,10 +57,10 @@ def is_backfill(kind: str) -> bool:
     return kind == "index" or kind.startswith("vectors:") or kind.endswith(LATER)
 
 
-def enqueue(db: Db, owner: str, kind: str, first: int, last: int, *, session: Any = None) -> None:
+def enqueue(db: Db, kind: str, first: int, last: int, *, session: Any = None) -> None:
     """Queue work on messages, or, by numbers below zero, on passages of derived records."""
     span = {"first_seq": first, "last_seq": last}
-    db.later("enqueue", owner=owner, kind=kind, session=session, **span, now=db.now)
+    db.later("enqueue", kind=kind, session=session, **span)
 
 
 def claim(
@@ -76,9 +76,8 @@ def claim(
     One of them may be why a process died. So those that were taken when one did are suspects and
     taken alone, after the others or before them. One that processes keep dying of alone is dead.
     """
-    now, wanted = db.now, list(kinds or KINDS)
-    given_up = {"max_deaths": MAX_DEATHS, "reason": DIED}
-    buried = db.later("bury_deadly", kinds=wanted, now=now, **given_up)
+    wanted = list(kinds or KINDS)
+    buried = db.later("bury_deadly", kinds=wanted, max_deaths=MAX_DEATHS, reason=DIED)
     named = {"lease": new_id(), "until": _lease_end(db, lease_seconds), "limit": limit}
     new, backfill = _divided(wanted)
     looks = [("take_jobs", new), ("take_jobs", backfill)]
@@ -86,7 +85,7 @@ def claim(
     found = (db.rows(query, **_due(db, kinds), **named) for query, kinds in looks if kinds)
     taken = next(filter(None, found), ())
     if dead := buried():
-        db.run("note_jobs", change="failed", ids=[id_ for (id_,) in dead], now=now)
+        db.run("note_jobs", change="failed", ids=[id_ for (id_,) in dead])
     return [_job(row) for row in db.rows("jobs_by_id", ids=[id_ for (id_,) in taken])]
 
 
@@ -108,7 +107,7 @@ def _divided(kinds: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _due(db: Db, kinds: Sequence[str]) -> dict[str, Any]:
-    return {"kinds": kinds, "now": db.now, "beyond": db.now + int(LONGEST_LEASE * SECOND)}
+    return {"kinds": kinds, "beyond": db.now + int(LONGEST_LEASE * SECOND)}
 
 
 def _lease_end(db: Db, lease_seconds: float) -> int:
@@ -118,7 +117,7 @@ def _lease_end(db: Db, lease_seconds: float) -> int:
 def finish(db: Db, job: Job) -> None:
     """Remove a job from the queue, in the same transaction as its effect."""
     if job.error is not None:  # who heard that it failed hears this too
-        note(db, "jobs", job.owner, "done", [job.id])
+        note(db, "jobs", "done", [job.id])
     _update(db, "finish_job", job)
 
 
@@ -128,7 +127,7 @@ def advance(db: Db, job: Job) -> None:
     if following is None:
         finish(db, job)
     else:
-        _update(db, "advance_job", job, kind=following, now=db.now)
+        _update(db, "advance_job", job, kind=following)
 
 
 def renew(db: Db, job: Job, *, lease_seconds: float = 60, progressed: bool = False) -> None:
@@ -139,7 +138,7 @@ def renew(db: Db, job: Job, *, lease_seconds: float = 60, progressed: bool = Fal
 
 def release(db: Db, job: Job) -> None:
     """Give a job back as if it had not been claimed."""
-    _update(db, "release_job", job, now=db.now)
+    _update(db, "release_job", job)
 
 
 def backlog(db: Db, kinds: Sequence[str] = (), *, dead: bool = False) -> int:
@@ -163,12 +162,12 @@ def fail(db: Db, job: Job, error: str, *, final: bool = False) -> None:
         dead=int(delay is None),
     )
     if delay is None:
-        note(db, "jobs", job.owner, "failed", [job.id])
+        note(db, "jobs", "failed", [job.id])
 
 
 def _update(db: Db, query: str, job: Job, **values: Any) -> None:
     """Change a job that this worker still has the lease of."""
-    if not db.run(query, owner=job.scope.owner, id=job.id, lease=job.lease, **values):
+    if not db.run(query, id=job.id, lease=job.lease, **values):
         raise LeaseLostError(f"job {job.id} is no longer this worker's; its changes were dropped")
 
 
@@ -183,19 +182,19 @@ def list_jobs(
 
 def waiting_jobs(db: Db, scope: Scope) -> dict[str, int]:
     """How many jobs of each kind wait or run for this user; under "dead", were given up."""
-    return dict(db.rows("waiting_of_owner", owner=scope.owner))
+    return dict(db.rows("waiting_of_owner"))
 
 
 def retry(db: Db, scope: Scope, job_id: int) -> None:
     """Put a dead job back into the queue."""
     check_count(job_id, "job_id")
-    if not db.run("revive_job", owner=scope.owner, id=job_id, now=db.now):
+    if not db.run("revive_job", id=job_id):
         raise NotFoundError(f"no dead job {job_id} in this scope")
 
 
 def queue_rebuild(db: Db, tenant: str, user: str | None = None) -> None:
     """Queue a rebuild of the views of a tenant's users, or one, for whom none is under way."""
-    db.run("queue_rebuilds", tenant_hash=tenant_hash(tenant), user=user, now=db.now)
+    db.run("queue_rebuilds", tenant_hash=tenant_hash(tenant), user=user)
 
 
 def next_rebuild(db: Db) -> Scope | None:

@@ -49,7 +49,7 @@ def revoke_key(db: Db, tenant: str, key_id: str, *, at: datetime | None = None) 
     check_each("key_id", key_id)
     named = {"tenant_hash": tenant_hash(tenant), "id": key_id}
     if at is None:
-        ended = db.run("revoke_key", **named, now=db.now)
+        ended = db.run("revoke_key", **named)
     else:
         ended = db.run("expire_key", **named, at=to_micros(check_moment(at, "at")))
     if not ended:

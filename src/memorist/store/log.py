@@ -41,7 +41,7 @@ TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
 def add_owner(db: Db, scope: Scope) -> None:
     """Note that this user exists, unless that is known."""
     tenant = {"tenant_hash": tenant_hash(scope.tenant), "tenant": scope.tenant}
-    db.later("add_owner", owner=scope.owner, **tenant, user_id=scope.user, now=db.now)
+    db.later("add_owner", owner=scope.owner, **tenant, user_id=scope.user)
 
 
 class SessionRow(NamedTuple):
@@ -77,7 +77,7 @@ def create_session(db: Db, scope: Scope, *, adopt: bool = False) -> Callable[[],
     """Create and lock the session that `scope` names; what is returned has its row."""
     add_owner(db, scope)
     named = {**scope.columns(), "agent": scope.agent or "", "adopt": adopt}
-    db.later("create_session", **named, now=db.now)
+    db.later("create_session", **named)
     return db.later("lock_session", **scope.columns())
 
 
@@ -93,14 +93,13 @@ def open_session(
         new, chosen = True, new_id()
     home = scope.within(session=chosen)
     _, agent, created_at = ensure_session(db, home, own=new, adopt=adopt)
-    named = {"owner": scope.owner, "user_id": scope.user, "agent": agent, "session_id": chosen}
-    db.run("activate_session", **named, now=db.now)
+    db.run("activate_session", user_id=scope.user, agent=agent, session_id=chosen)
     return Session(scope=home.within(agent=agent), created_at=from_micros(created_at))
 
 
 def just_active(db: Db, scope: Scope, claimed: str | None) -> Session | None:
     """What `open_session` returns, if that was noted as active within the last minute."""
-    row = db.row("active_session", owner=scope.owner, agent=scope.agent or "")
+    row = db.row("active_session", agent=scope.agent or "")
     if row is None or not 0 <= db.now - row[1] < NOTED_FOR:
         return None
     return _named(db, scope, row[0]) if row[0] == (scope.session or claimed or row[0]) else None
@@ -149,10 +148,10 @@ def summarized(
 ) -> list[SessionSummary]:
     """The sessions in the scope as a list shows them."""
     rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
-    named = {"owner": scope.owner, "keys": [key for key, *_ in rows]}
-    details = {key: rest for key, *rest in db.rows("session_details", **named)} if rows else {}
+    keys = [key for key, *_ in rows]
+    details = {key: rest for key, *rest in db.rows("session_details", keys=keys)} if rows else {}
     untitled = [details[key][1] for key, *_, title, _ in rows if title is None and key in details]
-    words = _first_words(db, scope, [seq for seq in untitled if seq is not None])
+    words = _first_words(db, [seq for seq in untitled if seq is not None])
     return [
         SessionSummary(
             scope=scope.within(agent=agent, session=id_),
@@ -166,12 +165,11 @@ def summarized(
     ]
 
 
-def _first_words(db: Db, scope: Scope, seqs: list[int]) -> dict[int, str]:
+def _first_words(db: Db, seqs: list[int]) -> dict[int, str]:
     """The beginnings of messages, each on one line."""
-    named = {"owner": scope.owner, "seqs": seqs}
-    texts: dict[int, Any] = dict(db.rows("first_words", **named)) if seqs else {}
+    texts: dict[int, Any] = dict(db.rows("first_words", seqs=seqs)) if seqs else {}
     if others := [seq for seq, text in texts.items() if text is None]:  # not plain text
-        for row in db.rows("messages_by_seq", **{**named, "seqs": others}):
+        for row in db.rows("messages_by_seq", seqs=others):
             texts[row[0]] = db.unpack(row).text[:MAX_TITLE_CHARS]
     return {seq: cut(" ".join(text.split()), TITLE_CHARS) for seq, text in texts.items()}
 
@@ -184,7 +182,7 @@ def rename_session(db: Db, scope: Scope, title: str | None) -> None:
 
 def agents(db: Db, scope: Scope) -> list[str]:
     """The agents that the user has sessions with."""
-    return [name for (name,) in db.rows("agents", owner=scope.owner)]
+    return db.column("agents")
 
 
 def _if_theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
@@ -197,7 +195,7 @@ def _if_theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
 
 def active_id(db: Db, scope: Scope) -> str | None:
     """The id of the active session with this agent, if there is one."""
-    row = db.row("active_session", owner=scope.owner, agent=scope.agent or "")
+    row = db.row("active_session", agent=scope.agent or "")
     return None if row is None else str(row[0])
 
 
@@ -259,8 +257,7 @@ def text_from(
     seq, session_id, version = places[0]
     if known is not None and known.version == version and start >= known.chars:
         return replace(known, text="")
-    named = {"owner": scope.owner, "seq": seq}
-    row = db.row("message_part", **named, start=min(start, ALL - 1), most=PART_CHARS)
+    row = db.row("message_part", seq=seq, start=min(start, ALL - 1), most=PART_CHARS)
     if row is None:
         return None
     chars, text, stored = row
@@ -268,7 +265,7 @@ def text_from(
     with suppress(ValueError):  # another program may have written anything
         more = json.loads(stored or "null")
     if chars is None or not isinstance(more, dict) or "content" in more:  # it is not plain text
-        message = db.unpack(db.rows("messages_by_seq", owner=scope.owner, seqs=[seq])[0])
+        message = db.unpack(db.rows("messages_by_seq", seqs=[seq])[0])
         whole = message.content if isinstance(message.content, str) else ""
         chars, text, more = len(whole), whole[start : start + PART_CHARS], vars(message)
     unfinished = bool(more.get("unfinished"))
@@ -279,13 +276,12 @@ def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     """Replace the message with this id; what it said before stays among its revisions."""
     entry = _only(db, scope, prepared.id)
     session = ensure_session(db, scope.within(session=entry.session_id))
-    db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=db.now)
-    db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
+    db.run("keep_revision", seq=entry.seq)
+    db.run("delete_summaries_of_messages", seqs=[entry.seq])
     _rewrite(db, scope, entry.seq, prepared, session)
-    named = {"owner": scope.owner, "seqs": [entry.seq], "most": READ_TOGETHER}
-    db.run("void_leases", **named, now=db.now)
-    note(db, "messages", scope.owner, "revised", [entry.seq])
-    enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=session.key)
+    db.run("void_leases", seqs=[entry.seq], most=READ_TOGETHER)
+    note(db, "messages", "revised", [entry.seq])
+    enqueue(db, "embed", entry.seq, entry.seq, session=session.key)
 
 
 class Growth(NamedTuple):
@@ -314,7 +310,7 @@ def growth(db: Db, scope: Scope, message: Message) -> Growth | None:
         raise ConflictError("only text can be appended to; use revise to change other content")
     if not message.content.startswith(before):
         raise ConflictError("the text does not begin with what is stored of it")
-    row = db.row("last_passage", owner=scope.owner, seq=entry.seq)
+    row = db.row("last_passage", seq=entry.seq)
     return Growth(entry, *(row or (None, 0, None)))
 
 
@@ -338,11 +334,11 @@ def append_text(db: Db, scope: Scope, seen: Growth, new: PreparedMessage, goes_o
     if growth(db, scope, new.message) != seen:
         return False
     seq = seen.entry.seq
-    db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[seq])
+    db.run("delete_summaries_of_messages", seqs=[seq])
     # No lease is voided: a worker that lost its job at every flush would never finish.
     _rewrite(db, scope, seq, new, session, seen.last if goes_on else None)
     if not new.message.unfinished:
-        enqueue(db, scope.owner, "embed", seq, seq, session=session.key)
+        enqueue(db, "embed", seq, seq, session=session.key)
     return True
 
 
@@ -364,7 +360,7 @@ def revisions(
     if len(places) > 1 and (limit, after, max_bytes) != (None, None, None):
         raise ConflictError("several sessions have a message with this id; name the session")
     seqs = [seq for seq, *_ in places]
-    rows = db.page("revisions", max_bytes, owner=scope.owner, seqs=seqs, **named)
+    rows = db.page("revisions", max_bytes, seqs=seqs, **named)
     return [db.unpack(row) for row in rows]
 
 
@@ -387,12 +383,11 @@ def _rewrite(
     db: Db, scope: Scope, seq: int, new: PreparedMessage, home: SessionRow, replaced: Count = None
 ) -> None:
     """Overwrite a message and its passages, from the one with the id `replaced` on, or all."""
-    at = {"owner": scope.owner, "seq": seq}
-    db.run("rewrite_message", **at, **new.traits, **new.content)
-    db.later("note_activity", owner=scope.owner, session=home.key, at=None)
-    row = db.row("last_passage", **at)
+    db.run("rewrite_message", seq=seq, **new.traits, **new.content)
+    db.later("note_activity", session=home.key, at=None)
+    row = db.row("last_passage", seq=seq)
     first = seq * PASSAGES_PER_MESSAGE if replaced is None else replaced
-    db.run("delete_message_passages", **at, first=first)
+    db.run("delete_message_passages", seq=seq, first=first)
     number = next_piece(row[0] if row else None)
     placed = PlacedMessage(seq, scope.owner, home.agent, home.key, new)
     index_messages(db, [placed], first_piece=number)
@@ -401,13 +396,13 @@ def _rewrite(
 def reindex(db: Db, job: Job, messages: Sequence[tuple[int, PreparedMessage]]) -> None:
     """Index a job's messages anew, without those that have changed since they were read."""
     seqs = [seq for seq, _ in messages]
-    rows = db.rows("messages_by_seq", owner=job.owner, seqs=seqs)
+    rows = db.rows("messages_by_seq", seqs=seqs)
     stored = {row[0]: db.unpack(row) for row in rows}
     for home in db.rows("find_session", **job.scope.columns()):
         for seq, prepared in messages:
             if stored.get(seq) == prepared.message:
                 _rewrite(db, job.scope, seq, prepared, SessionRow(*home))
-                db.run("mark_all_outdated", owner=job.owner, seq=seq, now=db.now)
+                db.run("mark_all_outdated", seq=seq)
 
 
 def next_piece(last: int | None) -> int:

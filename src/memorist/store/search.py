@@ -58,25 +58,24 @@ def match_text(
         if (stem := term_stem(it.of)) in numbers and it.stem.isalnum()
     }
     if near:
-        db.foresee_rare(scope.owner, list(near), RARE)
-    postings = db.postings(scope.owner, wanted)
+        db.foresee_rare(list(near), RARE)
+    postings = db.postings(wanted)
     # Synonyms of a word that occurs nearly everywhere say as little as the word.
     useful = {stem: of for stem, of in near.items() if wanted[of[0]] in postings}
-    of_synonyms = db.rare_postings(scope.owner, list(useful), RARE) if useful else {}
+    of_synonyms = db.rare_postings(list(useful), RARE) if useful else {}
     if not postings and not of_synonyms:
         return []
-    total = db.count_records(scope.owner)
-    lengths_of = partial(db.lengths, scope.owner)
+    total = db.count_records()
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
-        complete = postings if allowed is None else db.postings(scope.owner, wanted, every=True)
+        complete = postings if allowed is None else db.postings(wanted, every=True)
         words = [_among(complete.get(term), allowed) for term in wanted]
         beside = [
             bm25.Near(_among(ids, allowed), *useful[stem]) for stem, ids in of_synonyms.items()
         ]
         unheld = [term for term, ids in zip(wanted, words, strict=True) if not len(ids)]
         absent = sum(term in complete for term in unheld)  # the others occur nearly everywhere
-        return bm25.rank(words, total, lengths_of, limit, beside, absent)
+        return bm25.rank(words, total, db.lengths, limit, beside, absent)
 
     read = sum(map(len, [*postings.values(), *of_synonyms.values()]))
     complete = len(postings) == len(wanted) and read <= bm25.CANDIDATES
@@ -105,8 +104,8 @@ def match_vector(
     """The passages nearest in meaning, best first; scores are cosines."""
     if limit <= 0:
         return []
-    rows = db.later("dimensions", owner=scope.owner, embedder=embedder)
-    wanted = VectorQuery(scope.owner, embedder, vector)
+    rows = db.later("dimensions", embedder=embedder)
+    wanted = VectorQuery(embedder, vector)
 
     def fits() -> bool:
         dimensions = next((int(length) for (length,) in rows()), 0)
@@ -127,13 +126,13 @@ def match_links(
     """Facts about the things named, facts one step further, and the messages they came from."""
     if not names or limit <= 0:
         return []
-    if not db.rows("any_entity", owner=scope.owner):
+    if not db.rows("any_entity"):
         return []
     asked = set(names)
     for group in People.of(naming(db, scope)).groups:  # "my wife" is Lena
         known = {" ".join(fold(name).split()) for name in group}
         asked |= set() if known.isdisjoint(names) else known
-    rows = db.rows("linked", owner=scope.owner, names=sorted(asked), limit=MAX_LINKED)
+    rows = db.rows("linked", names=sorted(asked), limit=MAX_LINKED)
     hits = [Found(passage, float(score)) for passage, score in rows]
     passing = hits if _is_all(scope, filters) else _filtered(db, scope, filters, hits)
     return sorted(passing, key=lambda hit: (-hit.score, -hit.passage))[:limit]
@@ -141,15 +140,15 @@ def match_links(
 
 def foresee(db: Db, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> None:
     """Ask together what every recall asks: `speakers`, `newest`, and who the question may name."""
-    db.foresee("speakers", owner=scope.owner)
+    db.foresee("speakers")
     db.foresee("newest", **conditions(scope, filters), limit=limit)
-    db.foresee("any_entity", owner=scope.owner)
+    db.foresee("any_entity")
     db.foresee("facts_of_topics", **naming_values(scope))
 
 
 def newest(db: Db, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]:
     """The first passages of the newest messages in the scope, newest first."""
-    return [id_ for (id_,) in db.rows("newest", **conditions(scope, filters), limit=limit)]
+    return db.column("newest", **conditions(scope, filters), limit=limit)
 
 
 def _within(
@@ -202,19 +201,19 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
 
 def passages(db: Db, scope: Scope, ids: Sequence[int]) -> list[Passage]:
     """What ranking needs of passages; those deleted, expired or empty are left out."""
-    return db.passages(**scope.columns(), ids=list(ids), now=db.now)
+    return db.passages(**scope.columns(), ids=list(ids))
 
 
 def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
     seqs = sorted({id_ // PASSAGES_PER_MESSAGE for id_ in ids if id_ > 0})
-    early = db.later("messages_by_seq", owner=scope.owner, seqs=seqs[:READ_AT_ONCE])
+    early = db.later("messages_by_seq", seqs=seqs[:READ_AT_ONCE])
     rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
     by_id = {row[0]: row for row in rows}
     derived = [id_ for id_, kind, *_ in rows if kind in ("memory", "fact")]
-    sources = db.later("source_messages", owner=scope.owner, ids=derived) if derived else list
+    sources = db.later("source_messages", ids=derived) if derived else list
     there = [by_id[id_] for id_ in ids if id_ in by_id]
-    matches = _matches(db, scope, there, holds_at=db.now, early=early)
+    matches = _matches(db, there, holds_at=db.now, early=early)
     matches = [match for match in matches if match.text.strip()]
     said = defaultdict[int, tuple[query.SourceMessage, ...]](tuple)
     for id_, message_id, session_id, at, _ in sources():
@@ -224,7 +223,7 @@ def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
 
 def speakers(db: Db, scope: Scope) -> list[str]:
     """The names of those who speak in the user's conversations."""
-    return [name for (name,) in db.rows("speakers", owner=scope.owner)]
+    return db.column("speakers")
 
 
 def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:
@@ -233,14 +232,14 @@ def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:
     if last > 0:
         first, last = first * PASSAGES_PER_MESSAGE, (last + 1) * PASSAGES_PER_MESSAGE - 1
     named = {**job.scope.columns(), "session_hash": None, "first": first, "last": last}
-    rows = db.rows("waiting", **named, embedder=embedder, limit=limit, now=db.now)
-    return {match.passage: match.text for match in _matches(db, job.scope, rows)}
+    rows = db.rows("waiting", **named, embedder=embedder, limit=limit)
+    return {match.passage: match.text for match in _matches(db, rows)}
 
 
 def unembedded(db: Db, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]:
     """Passages that have no vector of this embedder yet, with their texts."""
     rows = db.rows("unembedded", **scope.columns(), embedder=embedder, limit=limit)
-    return {match.passage: match.text for match in _matches(db, scope, rows)}
+    return {match.passage: match.text for match in _matches(db, rows)}
 
 
 def unprepared(db: Db, embedder: str, *, limit: int = 100) -> list[Scope]:
@@ -252,10 +251,10 @@ def unprepared(db: Db, embedder: str, *, limit: int = 100) -> list[Scope]:
 def prepare(db: Db, scope: Scope, embedder: str) -> None:
     """Queue all that the user has for a new embedder, unless that was done before."""
     check_key(embedder, "embedder")
-    if db.run("add_embedder", owner=scope.owner, embedder=embedder):
+    if db.run("add_embedder", embedder=embedder):
         kind = f"vectors:{embedder}"
-        db.run("queue_vectors_of_messages", owner=scope.owner, kind=kind, now=db.now)
-        db.run("queue_vectors_of_views", owner=scope.owner, kind=kind, now=db.now)
+        db.run("queue_vectors_of_messages", kind=kind)
+        db.run("queue_vectors_of_views", kind=kind)
 
 
 def earlier_statements(
@@ -268,24 +267,24 @@ def earlier_statements(
     """
     import numpy as np
 
-    owner, new = scope.owner, _statements(db, scope, list(vectors))
+    new = _statements(db, list(vectors))
     rows = np.asarray([vectors[id_] for id_ in new], np.float32)
-    length = _dimensions(db, scope, embedder) if new else 0
+    length = _dimensions(db, embedder) if new else 0
     if not new or length not in (0, rows.shape[1]):
         return {}  # of another length: they will be refused
     likeness: dict[int, dict[int, float]] = {}
     for id_, row, among in zip(new, rows, rows @ rows.T, strict=True):
-        wanted = VectorQuery(owner, embedder, row.tolist())
+        wanted = VectorQuery(embedder, row.tolist())
         near = db.nearest(wanted, NEAREST, None) if length else ()
         likeness[id_] = dict(zip(new, among.tolist(), strict=True)) | dict(near)
     stored = set().union(*likeness.values()) - new.keys()
-    known = new | _statements(db, scope, sorted(stored))
+    known = new | _statements(db, sorted(stored))
     before = {
         id_: nlargest(COMPARED, filter(partial(_updates, known, id_), likes), key=likes.__getitem__)
         for id_, likes in likeness.items()
     }
     needed = set().union(*before.values()) - new.keys()
-    held = dict(vectors) | (db.vectors(owner, embedder, sorted(needed)) if needed else {})
+    held = dict(vectors) | (db.vectors(embedder, sorted(needed)) if needed else {})
     return {id_: {it: held[it] for it in ids} for id_, ids in before.items() if ids}
 
 
@@ -296,13 +295,13 @@ class _Statement(NamedTuple):
     session: Any
 
 
-def _statements(db: Db, scope: Scope, ids: list[int]) -> dict[int, _Statement]:
+def _statements(db: Db, ids: list[int]) -> dict[int, _Statement]:
     """Those of the passages that are the whole of a short message, which the user said."""
-    named = {"owner": scope.owner, "ids": [id_ for id_ in ids if id_ > 0]}
-    if not named["ids"]:
+    of_messages = [id_ for id_ in ids if id_ > 0]
+    if not of_messages:
         return {}
     sources = [source for source in get_args(Source) if is_trusted(source)]
-    rows = db.rows("statements", **named, chars=SHORT_CHARS, sources=sources)
+    rows = db.rows("statements", ids=of_messages, chars=SHORT_CHARS, sources=sources)
     return {id_: _Statement(*rest) for id_, *rest in rows}
 
 
@@ -333,24 +332,23 @@ def put_vectors(
     for job in done:
         advance(db, job)
     if any(job.kind.removesuffix(LATER) in ("index", "embed", "vectors") for job in done):
-        db.later("unprepare_others", owner=scope.owner, embedder=embedder)
+        db.later("unprepare_others", embedder=embedder)
     lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1 or 0 in lengths:
         raise RecordError("vectors must all have the same length, of at least 1")
     if not lengths:
         return
     [length] = lengths
-    named = {"owner": scope.owner, "embedder": embedder}
-    db.later("set_dimensions", **named, dimensions=length)
-    _check_dimensions(_dimensions(db, scope, embedder), length)
-    db.put_vectors(scope.owner, embedder, vectors)
+    db.later("set_dimensions", embedder=embedder, dimensions=length)
+    _check_dimensions(_dimensions(db, embedder), length)
+    db.put_vectors(embedder, vectors)
     for older, newer in sorted((overtaken or {}).items()):
-        db.later("mark_overtaken", owner=scope.owner, id=older, by=newer)
+        db.later("mark_overtaken", id=older, by=newer)
 
 
-def _dimensions(db: Db, scope: Scope, embedder: str) -> int:
+def _dimensions(db: Db, embedder: str) -> int:
     """How long this embedder's vectors of this user are; 0 if there are none."""
-    row = db.row("dimensions", owner=scope.owner, embedder=embedder)
+    row = db.row("dimensions", embedder=embedder)
     return 0 if row is None else int(row[0])
 
 
@@ -364,7 +362,6 @@ def _check_dimensions(stored: int, given: int) -> None:
 
 def _matches(
     db: Db,
-    scope: Scope,
     rows: Sequence[Row],
     *,
     holds_at: int | None = None,
@@ -377,8 +374,7 @@ def _matches(
     Some may be read `early`.
     """
     views = [id_ for id_, _, view, *_ in rows if view is not None]
-    named = {"owner": scope.owner, "ids": views, "now": db.now, "holds_at": holds_at}
-    parts = db.later("view_parts", **named) if views else list
+    parts = db.later("view_parts", ids=views, holds_at=holds_at) if views else list
     spans = defaultdict[int, list[Row]](list)
     for row in rows:
         if row[0] > 0:
@@ -388,7 +384,7 @@ def _matches(
     first = [row for row in early() if row[0] in spans]
     seqs = sorted(spans.keys() - {row[0] for row in first})
     pages = (seqs[at : at + READ_AT_ONCE] for at in range(0, len(seqs), READ_AT_ONCE))
-    others = (db.rows("messages_by_seq", owner=scope.owner, seqs=page) for page in pages)
+    others = (db.rows("messages_by_seq", seqs=page) for page in pages)
     for stored in chain(first, chain.from_iterable(others)):
         message = db.unpack(stored)
         for id_, _, _, begin, end, *_ in spans[stored[0]]:

@@ -81,14 +81,14 @@ def apply(
     if not changes:
         return
     add_owner(db, scope)
-    if not db.run("count_change", owner=scope.owner, base=base_version):
+    if not db.run("count_change", base=base_version):
         raise ConflictError("this user's memories have changed meanwhile; read them again")
     for change in changes:
         _apply_one(db, scope, change)
         if isinstance(change, Reinforce | Promote):
-            note(db, "views", scope.owner, type(change).__name__.lower(), [change.id])
+            note(db, "views", type(change).__name__.lower(), [change.id])
     made = [one.record.id for one in changes if isinstance(one, Add | Supersede)]
-    note(db, "views", scope.owner, "add", made)
+    note(db, "views", "add", made)
     if by_hand:
         named = [getattr(one, key, "") for one in changes for key in ("id", "old_id")]
         keep_by_hand(db, scope, [*made, *filter(None, named)])
@@ -100,17 +100,17 @@ def keep_by_hand(db: Db, scope: Scope, ids: Sequence[str]) -> None:
     for record in records(db, scope, ids):
         for fact in [record] if isinstance(record, Fact) else _stated(db, scope, record):
             kept |= dict.fromkeys([fact.id, *(item.id for item in stating(db, scope, fact))])
-    db.many("keep_by_hand", [{"owner": scope.owner, "id": id_} for id_ in kept])
+    db.many("keep_by_hand", [{"owner": db.owner, "id": id_} for id_ in kept])
 
 
 def kept_by_hand(db: Db, scope: Scope, ids: Sequence[str]) -> set[str]:
     """Those of the records that a person decided on, also by forgetting them."""
-    return {id_ for (id_,) in db.rows("kept_by_hand", owner=scope.owner, ids=list(ids))}
+    return set(db.column("kept_by_hand", ids=list(ids)))
 
 
 def version(db: Db, scope: Scope) -> int:
     """How often this user's views have changed."""
-    row = db.row("views_version", owner=scope.owner)
+    row = db.row("views_version")
     return int(row[0]) if row else 0
 
 
@@ -154,10 +154,9 @@ def items(
     named = {**scope.columns(), **filters, **dated_page(limit, after, **places), "state": state}
     lists = [f"items_by_{name}" for name, value in filters.items() if value is not None]
     query = f"{[*lists, 'items'][0]}_{state}"
-    named["now"] = db.now
     if (terms := _terms(text)) is not None:
         named |= dated_page(limit, None, **places)
-        wanted = ViewWords(scope.owner, "memory", *terms, newest_first)
+        wanted = ViewWords("memory", *terms, newest_first)
         rows = _found(db, wanted, after, max_bytes, **named)
     else:
         rows = db.page(f"newest_{query}" if newest_first else query, max_bytes, **named)
@@ -178,7 +177,7 @@ def _found(db: Db, wanted: ViewWords, after: Place, max_bytes: Count, **named: A
     newest_first, limit, named["limit"] = wanted.newest_first, named["limit"], END
     place = -END if newest_first else 0
     if after is not None:
-        ids = [id_ for _, id_ in db.rows("passages_of_view", owner=wanted.owner, id=after[1])]
+        ids = [id_ for _, id_ in db.rows("passages_of_view", id=after[1])]
         if not ids:
             raise InvalidError("what the search was to go on after is gone; begin it again")
         place = max(ids) if newest_first else min(ids)
@@ -199,13 +198,12 @@ def _found(db: Db, wanted: ViewWords, after: Place, max_bytes: Count, **named: A
 def derived(db: Db, scope: Scope, message_ids: Sequence[str], *, facts: bool = False) -> list[str]:
     """The ids of the memories, or also `facts`, that were derived from some messages."""
     query = "views_from_messages" if facts else "memories_from_messages"
-    rows = db.rows(query, owner=scope.owner, ids=list(message_ids))
-    return [id_ for (id_,) in rows]
+    return db.column(query, ids=list(message_ids))
 
 
 def updates(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[Update]:
     """What messages state, and which messages say what holds instead."""
-    rows = db.rows("updates_of", owner=scope.owner, ids=list(message_ids), now=db.now)
+    rows = db.rows("updates_of", ids=list(message_ids))
     return [
         Update(id_, said, of, bool(holds), by, from_micros(until) if until else None)
         for id_, said, of, holds, by, until in rows
@@ -222,8 +220,7 @@ def facts_of(db: Db, scope: Scope, predicates: Sequence[str]) -> list[Fact]:
 def superseded_by(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
     """The records that this one superseded."""
     check_each("id", id_)
-    rows = db.rows("superseded_by_views", owner=scope.owner, ids=[id_])
-    return records(db, scope, [old for (old,) in rows])
+    return records(db, scope, db.column("superseded_by_views", ids=[id_]))
 
 
 def chain(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
@@ -231,9 +228,8 @@ def chain(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
     chained = {(first := _record(db, scope, id_)).id: first}
     new = [first]
     while new and len(chained) < MAX_CHAIN:
-        ids = [one.id for one in new]
-        rows = db.rows("superseded_by_views", owner=scope.owner, ids=ids)
-        near = [*(old for (old,) in rows), *(one.superseded_by for one in new)]
+        older = db.column("superseded_by_views", ids=[one.id for one in new])
+        near = [*older, *(one.superseded_by for one in new)]
         ids = [each for each in dict.fromkeys(near) if each and each not in chained]
         new = [one for one in records(db, scope, ids[:MAX_CHAIN]) if type(one) is type(first)]
         chained |= {one.id: one for one in new}
@@ -248,7 +244,7 @@ def age(record: MemoryItem | Fact) -> tuple[datetime, str]:
 def records(db: Db, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
     """The memories and facts with these ids, ended or not."""
     check_each("id", *ids)
-    named = {"owner": scope.owner, "ids": list(ids)}
+    named = {"ids": list(ids)}
     return [
         *_records(db, scope, ITEM, db.rows("items_by_id", **named)),
         *_records(db, scope, FACT, db.rows("facts_by_id", **named)),
@@ -290,7 +286,7 @@ def facts(
         named |= dated_page(limit, None, newest_first=newest_first)
         named |= {"any_subject": int(not subjects or bool(topics)), "subjects": subjects}
         named |= {"any_topic": int(not topics), "topics": topics}
-        wanted = ViewWords(scope.owner, "fact", *terms, newest_first)
+        wanted = ViewWords("fact", *terms, newest_first)
         found = _found(db, wanted, after, max_bytes, **named)
         return _records(db, scope, FACT, [row for _, *row in found])
     is_now = known_at is None and valid_at is not None and to_micros(valid_at) > db.now - RECENT
@@ -338,7 +334,7 @@ def entities(
     """What facts name, by name, as far as it begins with a text; `after` is the name before."""
     check_each("text", text, after)
     named = {"start": name_of(text), "after": after or "", "limit": check_count(limit, "limit")}
-    rows = db.rows("entities", owner=scope.owner, **named)
+    rows = db.rows("entities", **named)
     return [Entity(name, Tally.of(count, MAX_COUNTED)) for name, count in rows]
 
 
@@ -371,8 +367,8 @@ def name_of(text: str) -> str:
 
 def stated_by(db: Db, scope: Scope, memory: str) -> list[Fact]:
     """Every fact there ever was that a memory states, in the order learnt."""
-    ids = [id_ for (id_,) in db.rows("facts_of_memory", owner=scope.owner, id=memory)]
-    return _records(db, scope, FACT, db.rows("facts_by_id", owner=scope.owner, ids=ids))
+    rows = db.rows("facts_by_id", ids=db.column("facts_of_memory", id=memory))
+    return _records(db, scope, FACT, rows)
 
 
 def similar(
@@ -384,30 +380,29 @@ def similar(
         for id_ in ids:
             scores[id_] += log1p(MOST_WITH_STEM / len(ids))
     best = sorted(scores, key=lambda id_: (-scores[id_], id_))[:limit]
-    named = {"owner": scope.owner, "ids": best, "now": to_micros(at)}
+    named = {"ids": best, "now": to_micros(at)}
     return _records(db, scope, ITEM, db.rows("items_of_passages", **named))
 
 
 def touch(db: Db, scope: Scope, ids: Sequence[str]) -> None:
     """Count a use of memories."""
-    db.run("touch_items", owner=scope.owner, ids=list(ids), now=db.now)
+    db.run("touch_items", ids=list(ids))
 
 
 def _apply_one(db: Db, scope: Scope, change: Change) -> None:
-    owner = scope.owner
     match change:
         case Add(record):
             _add(db, scope, record)
         case Reinforce(id=id_, sources=sources, importance=importance, at=at):
             is_memory = isinstance(_record(db, scope, id_), MemoryItem)
             query = "reinforce_item" if is_memory else "reinforce_fact"
-            db.run(query, owner=owner, id=id_, importance=importance, at=to_micros(at))
-            _cite(db, owner, id_, sources)
+            db.run(query, id=id_, importance=importance, at=to_micros(at))
+            _cite(db, id_, sources)
         case Supersede(old_id=old_id, record=record):
             _add(db, scope, record)
             _end(db, scope, old_id, change, record)
         case Promote(id=id_):
-            if not db.run("promote_item", owner=owner, id=id_):
+            if not db.run("promote_item", id=id_):
                 raise NotFoundError("no such memory in this scope")
         case Expire(id=id_) | Retract(id=id_):
             _end(db, scope, id_, change)
@@ -420,7 +415,7 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
         raise RecordError("a change may only add records of its own user")
     added = insert(db, record, _search_date(record, db.now))
     if added and isinstance(record, Fact) and record.superseded_by is not None:
-        _mark(db, scope.owner, record.id, since=record.valid_to)
+        _mark(db, record.id, since=record.valid_to)
 
 
 def insert(db: Db, record: MemoryItem | Fact, indexed_at: datetime | None) -> int:
@@ -433,7 +428,7 @@ def insert(db: Db, record: MemoryItem | Fact, indexed_at: datetime | None) -> in
     else:
         added = db.run("add_item", **home, **ITEM.row(record))
     if added:
-        _cite(db, record.scope.owner, record.id, record.sources)
+        _cite(db, record.id, record.sources)
         _index(db, record, indexed_at)
     return added
 
@@ -453,7 +448,7 @@ def _index(db: Db, record: MemoryItem | Fact, at: datetime | None) -> None:
     is_fact = isinstance(record, Fact)
     index_view(db, record.scope, "fact" if is_fact else "memory", record.id, record.text, at)
     if isinstance(record, Fact):
-        link = {"owner": record.scope.owner, "fact": record.id}
+        link = {"owner": db.owner, "fact": record.id}
         db.many("add_entity", [{**link, "name": name} for name in _names(record)])
 
 
@@ -468,14 +463,14 @@ def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
         others = [item.id for item in stating(db, scope, record) if item.ended_with(record)]
     else:
         others = [fact.id for fact in _stated(db, scope, record) if record.ended_with(fact)]
-    db.run("delete_view_passages", owner=scope.owner, ids=[id_, *others])
+    db.run("delete_view_passages", ids=[id_, *others])
     for each in (id_, *others):
         for query in ("restore_item", "restore_fact"):
-            db.run(query, owner=scope.owner, id=each, reason=reason)
+            db.run(query, id=each, reason=reason)
         _index(db, restored := _record(db, scope, each), _search_date(restored, db.now))
         if isinstance(restored, Fact) or record.reason == CORRECTED:
-            _mark(db, scope.owner, each, since=None)
-    note(db, "views", scope.owner, "restore", [id_, *others])
+            _mark(db, each, since=None)
+    note(db, "views", "restore", [id_, *others])
 
 
 def stating(db: Db, scope: Scope, fact: Fact) -> list[MemoryItem]:
@@ -496,8 +491,7 @@ def _stated(db: Db, scope: Scope, item: MemoryItem) -> list[Fact]:
     """The facts that came of a memory; or, where others said them first, those it states again."""
     if own := stated_by(db, scope, item.id):
         return own
-    cited = db.rows("views_from_messages", owner=scope.owner, ids=list(item.sources))
-    views = records(db, scope, [view for (view,) in cited])
+    views = records(db, scope, db.column("views_from_messages", ids=list(item.sources)))
     return [fact for fact in views if isinstance(fact, Fact) and item.names(fact.object)]
 
 
@@ -524,19 +518,19 @@ def _end(
         end_item = "plan_item_end"
     elif isinstance(change, Retract):
         end_fact, since = "end_fact_belief", FIRST
-    named = {"owner": scope.owner, "at": to_micros(change.at), "reason": change.reason}
+    named = {"at": to_micros(change.at), "reason": change.reason}
     for each, heir in heirs.items():
         ending: dict[str, Any] = {**named, "id": each, "superseded_by": heir}
         if db.run(end_item, **ending):
             untrue = change.reason == CORRECTED
         else:
-            untrue = bool(db.run(end_fact, **ending, now=db.now))
+            untrue = bool(db.run(end_fact, **ending))
         if untrue and not goes_on:
-            _mark(db, scope.owner, each, since=since)
+            _mark(db, each, since=since)
     if not planned:  # search finds what holds
         for query in ("delete_view_passages", "delete_entities"):
-            db.run(query, owner=scope.owner, ids=list(heirs))
-    note(db, "views", scope.owner, type(change).__name__.lower(), list(heirs))
+            db.run(query, ids=list(heirs))
+    note(db, "views", type(change).__name__.lower(), list(heirs))
 
 
 def _ending_with(
@@ -564,11 +558,11 @@ def _heir(successor: MemoryItem | Fact | None) -> str | None:
     return successor.memory if isinstance(successor, Fact) else None
 
 
-def _mark(db: Db, owner: str, id_: str, *, since: datetime | None) -> None:
+def _mark(db: Db, id_: str, *, since: datetime | None) -> None:
     """Let search know since when what a record's messages say is not true; None if it is."""
     outdated = 0 if since is None else max(to_micros(since), 1)
-    for seq, _ in db.rows("messages_cited_by", owner=owner, ids=[id_]):
-        db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated, now=db.now)
+    for seq, _ in db.rows("messages_cited_by", ids=[id_]):
+        db.run("mark_outdated", seq=seq, outdated=outdated)
 
 
 def _record(db: Db, scope: Scope, id_: str) -> MemoryItem | Fact:
@@ -577,8 +571,8 @@ def _record(db: Db, scope: Scope, id_: str) -> MemoryItem | Fact:
     raise NotFoundError("no such memory or fact in this scope")
 
 
-def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
-    db.many("add_source", [{"owner": owner, "view": view, "message_id": id_} for id_ in sources])
+def _cite(db: Db, view: str, sources: Sequence[str]) -> None:
+    db.many("add_source", [{"owner": db.owner, "view": view, "message_id": id_} for id_ in sources])
 
 
 def _records(
@@ -586,7 +580,7 @@ def _records(
 ) -> list[R]:
     """The records of rows of `id, agent, session_id, …`; if `cited`, with where they came from."""
     ids, sources = [id_ for id_, *_ in rows if cited], defaultdict(list)
-    for view, message_id in db.rows("sources_of", owner=scope.owner, ids=ids) if ids else ():
+    for view, message_id in db.rows("sources_of", ids=ids) if ids else ():
         sources[view].append(message_id)
     user, tenant = scope.user, scope.tenant
     return [

@@ -33,6 +33,7 @@ from memorist.store.postgres.connection import (
     Reals,
     SentStatement,
     WatchedConnection,
+    numbered,
 )
 from memorist.store.rows import Row
 
@@ -75,11 +76,13 @@ class PostgresDb(Db):
 
     def __init__(
         self,
+        owner: str,
         connection: WatchedConnection,
         pgvector: bool,
         indexes: Callable[[], VectorIndexCache],
         level: str | None,
     ) -> None:
+        self.owner = owner
         self._connection = connection
         self._has_pgvector = pgvector
         self._indexes = indexes
@@ -92,7 +95,7 @@ class PostgresDb(Db):
 
     def open(self, query: str, **values: Any) -> None:
         """Have a transaction begin with a statement."""
-        self._opening.append(SentStatement(QUERIES[query], values, is_read=False))
+        self._opening.append(self._statement(query, values, is_read=False))
 
     @property
     def is_sent(self) -> bool:
@@ -115,7 +118,7 @@ class PostgresDb(Db):
         return self._rows(self._asked(query, values))
 
     def run(self, query: str, **values: Any) -> int:
-        statement = SentStatement(QUERIES[query], values)
+        statement = self._statement(query, values)
         self._waiting.append(statement)
         self.send_waiting()
         return statement.count
@@ -125,22 +128,27 @@ class PostgresDb(Db):
 
     def tell(self, query: str, **values: Any) -> None:
         """Send a statement with the next one, whose rows nobody reads."""
-        self._waiting.append(SentStatement(QUERIES[query], values, is_read=False))
+        self._waiting.append(self._statement(query, values, is_read=False))
 
     def foresee(self, query: str, *, binary: bool = False, **values: Any) -> None:
-        statement = SentStatement(QUERIES[query], values, binary=binary)
+        statement = self._statement(query, values, binary=binary)
         self._waiting.append(statement)
         self._foreseen.append(statement)
 
     def _asked(self, query: str, values: dict[str, Any], *, binary: bool = False) -> SentStatement:
         """A statement that was foreseen, or a new one, which waits to be sent."""
-        new = SentStatement(QUERIES[query], values, binary=binary)
+        new = self._statement(query, values, binary=binary)
         for it in self._foreseen:
-            if it.sql is new.sql and it.values == values:
+            if it.sql is new.sql and it.values == new.values:
                 self._foreseen.remove(it)
                 return it
         self._waiting.append(new)
         return new
+
+    def _statement(self, query: str, values: dict[str, Any], **how: bool) -> SentStatement:
+        """A statement with the values that it names."""
+        sql, values = QUERIES[query], {"owner": self.owner, "now": self.now, **values}
+        return SentStatement(sql, {name: values[name] for name in numbered(sql)[1]}, **how)
 
     def _rows(self, statement: SentStatement) -> list[Row]:
         if statement.rows is None:
@@ -175,7 +183,7 @@ class PostgresDb(Db):
         # A cursor of the server, which reads a large value only when its row is fetched.
         with self._connection.cursor("page") as cursor:
             cursor.itersize = FETCHED_ROWS
-            for row in cursor.execute(QUERIES[query], values):
+            for row in cursor.execute(QUERIES[query], self._statement(query, values).values):
                 if size >= max_bytes:
                     break
                 rows.append(row)
@@ -183,13 +191,15 @@ class PostgresDb(Db):
         return rows
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
-        sent = [SentStatement(QUERIES[query], row) for row in values]
+        sent = [self._statement(query, row) for row in values]
         self._waiting += sent
         self.send_waiting()
         return sum(it.count for it in sent)
 
     def act_for(self, owner: str) -> None:
-        self.tell("act_for", owner=owner)
+        if owner != self.owner:
+            self.owner = owner
+            self.tell("act_for")
 
     def next_seqs(self, count: int) -> Sequence[int]:
         return [row[0] for row in self.rows("next_seqs", count=count)]
@@ -205,17 +215,15 @@ class PostgresDb(Db):
         _, _, message_id, role, created_at, stored, *_ = row
         return from_row(stored, message_id, role, created_at)
 
-    def postings(
-        self, owner: str, terms: Sequence[Term], *, every: bool = False
-    ) -> dict[Term, Ids]:
+    def postings(self, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
         words, stems = ["".join(term) for term in terms], [term_stem(term) for term in terms]
-        self._counted = self._counted or self.later("count_records", owner=owner)
+        self._counted = self._counted or self.later("count_records")
         most = EVERY_POSTING if every else MAX_POSTINGS
-        lists = self._postings(owner, words, stems, most, most)
+        lists = self._postings(words, stems, most, most)
         # The terms that are left out occur nearly everywhere.
         return {term: ids for term, ids in zip(terms, lists, strict=True) if ids is not None}
 
-    def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+    def rare_postings(self, stems: Sequence[str], most: int) -> dict[str, Ids]:
         import numpy as np
 
         near, foreseen = list(stems[:MAX_SYNONYMS]), self._foreseen_rare
@@ -224,46 +232,48 @@ class PostgresDb(Db):
         lists = {
             stem: ids
             for lot in lots
-            for stem, ids in zip(lot, self._all_postings(owner, lot, most + 1), strict=True)
+            for stem, ids in zip(lot, self._all_postings(lot, most + 1), strict=True)
         }
         found = {stem: np.unique(lists[stem]) for stem in near}
         return {stem: ids for stem, ids in found.items() if len(ids) <= most}
 
-    def foresee_rare(self, owner: str, stems: Sequence[str], most: int) -> None:
+    def foresee_rare(self, stems: Sequence[str], most: int) -> None:
         near = self._foreseen_rare = list(stems[:MAX_SYNONYMS])
-        self.foresee("postings", binary=True, **_named(owner, near, near, most + 1))
+        named = {"words": near, "stems": near, "most": most + 1, "in_all": EVERY_POSTING}
+        self.foresee("postings", binary=True, **named)
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
-        postings = self._all_postings(scope.owner, list(stems), MAX_POSTINGS)
+        postings = self._all_postings(list(stems), MAX_POSTINGS)
         lists = [dict.fromkeys(each[each < 0].tolist()) for each in postings]
         ids = [id_ for each in lists for id_ in each]
         own = set(self.rows("memory_passages", **scope.columns(), ids=ids))
         return filter(None, ([id_ for id_ in each if (id_,) in own][:most] for each in lists))
 
-    def _all_postings(self, owner: str, words: list[str], most: int = EVERY_POSTING) -> list[Ids]:
-        return [ids for ids in self._postings(owner, words, words, most) if ids is not None]
+    def _all_postings(self, words: list[str], most: int) -> list[Ids]:
+        return [ids for ids in self._postings(words, words, most) if ids is not None]
 
     def _postings(
-        self, owner: str, words: list[str], stems: list[str], most: int, in_all: int = EVERY_POSTING
+        self, words: list[str], stems: list[str], most: int, in_all: int = EVERY_POSTING
     ) -> list[Ids | None]:
         """The passages of each word, rising; None from where the rarest have enough together."""
-        named = _named(owner, words, stems, most, in_all)
+        named = {"words": words, "stems": stems, "most": most, "in_all": in_all}
         found: dict[int, bytes | None] = dict(self._binary("postings", **named))
         sent_places = [found.get(number, b"") for number in range(1, len(words) + 1)]
         return [None if places is None else _passages(places) for places in sent_places]
 
     def matches(self, wanted: ViewWords, most: int, past: int) -> Sequence[int]:
-        owner, kind, words, last, newest_first = wanted
         import numpy as np
+
+        kind, words, last, newest_first = wanted
 
         forms = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
         asked = [*([f"={word}"] for word in words), *filter(None, [forms])]
         turned = int(kind == "fact")  # the last bit of what finds facts alone
-        keys = [[_word_key(owner, word) ^ turned for word in each] for each in asked]
+        keys = [[_word_key(self.owner, word) ^ turned for word in each] for each in asked]
         sign = -1 if newest_first else 1  # so that the places read later are the greater ones
         past, parts, found = sign * (VIEW_PLACES - past), FIRST_PARTS, list[int]()
         while past < LAST_PLACE and len(found) < most:
-            lists = self._places(owner, keys, sign, past, parts)
+            lists = self._places(keys, sign, past, parts)
             known = min(end for _, end in lists)
             both = functools.reduce(np.intersect1d, [places for places, _ in lists])
             found += both[both <= known].tolist()
@@ -274,7 +284,7 @@ class PostgresDb(Db):
         return [VIEW_PLACES - sign * place for place in found[:most]]
 
     def _places(
-        self, owner: str, keys: Sequence[Sequence[int]], sign: int, past: int, parts: int
+        self, keys: Sequence[Sequence[int]], sign: int, past: int, parts: int
     ) -> list[tuple[Ids, int]]:
         """For any of some words each: places past one, and up to where these are all."""
         import numpy as np
@@ -287,7 +297,7 @@ class PostgresDb(Db):
         }
         rows: dict[int, list[Ids]] = defaultdict(list)
         ends: dict[int, list[int]] = defaultdict(list)
-        for key, placed, places in self._binary(query, owner=owner, **named):
+        for key, placed, places in self._binary(query, **named):
             rows[key].append(sign * np.frombuffer(places, ">i8").astype(np.int64))
             ends[key] += [int(rows[key][-1].max())] if placed else []
         lists: list[tuple[Ids, int]] = []
@@ -297,12 +307,12 @@ class PostgresDb(Db):
             lists.append((read[read > past], min([*cut, LAST_PLACE])))
         return lists
 
-    def count_records(self, owner: str) -> int:
-        self._counted = self._counted or self.later("count_records", owner=owner)
+    def count_records(self) -> int:
+        self._counted = self._counted or self.later("count_records")
         return int(self._counted()[0][0])
 
-    def lengths(self, owner: str, records: list[int]) -> list[int]:
-        known: dict[int, int] = dict(self._binary("record_lengths", owner=owner, records=records))
+    def lengths(self, records: list[int]) -> list[int]:
+        known: dict[int, int] = dict(self._binary("record_lengths", records=records))
         return [known.get(record, 0) for record in records]
 
     def ids(self, query: str, **values: Any) -> Ids:
@@ -317,10 +327,10 @@ class PostgresDb(Db):
     def nearest(
         self, query: VectorQuery, limit: int, allowed: Ids | None, fits: Callable[[], bool] = always
     ) -> Hits:
-        owner, embedder, vector = query
+        embedder, vector = query
         measure = functools.partial(self._measure, query)
         few = allowed.tolist() if allowed is not None and len(allowed) <= MEASURED else None
-        place = owner, embedder, len(vector)
+        place = self.owner, embedder, len(vector)
         index = self._indexes().find(place) if few is None else None
         is_there = index is not None and self._catch_up(index, place)  # asked together
         if not fits():
@@ -328,7 +338,7 @@ class PostgresDb(Db):
         if few is not None:
             return measure(limit, few)
         if index is None or not is_there:
-            is_coded = self.later("is_coded", owner=owner, embedder=embedder)
+            is_coded = self.later("is_coded", embedder=embedder)
             near = measure(limit) if allowed is None else []  # none where there are codes
             if not is_coded()[0][0]:
                 return near if allowed is None else measure(limit, allowed.tolist())
@@ -346,21 +356,20 @@ class PostgresDb(Db):
 
         That was forgotten, or is newer than what this transaction sees: later ones come after it.
         """
-        owner, embedder, length = place
+        _, embedder, length = place
         size = 8 + (length + 63) // 64 * 8
         with index.lock:
             while True:
                 since = {"part": index.last, "offset": index.offset}
-                named = {"owner": owner, "embedder": embedder, **since, "limit": CODED_ROWS}
-                rows = self._binary("codes_since", **named)
+                rows = self._binary("codes_since", embedder=embedder, **since, limit=CODED_ROWS)
                 index.add_entries(rows, size)
                 if len(rows) < CODED_ROWS:
                     return bool(rows)
 
     def _measure(self, query: VectorQuery, limit: int, passages: list[int] | None = None) -> Hits:
         """The nearest by their vectors: of these passages, or of all where there are no codes."""
-        owner, embedder, vector = query
-        named: dict[str, Any] = {"owner": owner, "embedder": embedder}
+        embedder, vector = query
+        named: dict[str, Any] = {"embedder": embedder}
         if passages is not None:
             named["passages"] = passages
         if self._has_pgvector:
@@ -371,26 +380,17 @@ class PostgresDb(Db):
         sent = self._binary("vectors" if passages is None else "vectors_of", **named)
         return cosines([row[0] for row in sent], _vectors(sent), vector, limit) if sent else []
 
-    def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
-        sent = self._binary("vectors_of", owner=owner, embedder=embedder, passages=passages)
+    def vectors(self, embedder: str, passages: list[int]) -> dict[int, Vector]:
+        sent = self._binary("vectors_of", embedder=embedder, passages=passages)
         return dict(zip([row[0] for row in sent], _vectors(sent), strict=True)) if sent else {}
 
-    def put_vectors(
-        self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]
-    ) -> None:
+    def put_vectors(self, embedder: str, vectors: Mapping[int, Sequence[float]]) -> None:
         numbers = Reals(chain.from_iterable(vectors.values()))
-        named = {"owner": owner, "embedder": embedder, "passages": list(vectors)}
+        named = {"embedder": embedder, "passages": list(vectors)}
         self.later("put_vectors", **named, numbers=numbers, length=len(numbers) // len(vectors))
 
     def note_forget(self) -> str:
         return RESIDUE
-
-
-def _named(
-    owner: str, words: list[str], stems: list[str], most: int, in_all: int = EVERY_POSTING
-) -> dict[str, Any]:
-    """The values of `postings`."""
-    return {"owner": owner, "words": words, "stems": stems, "most": most, "in_all": in_all}
 
 
 def _vectors(sent: Sequence[Row]) -> Vector:

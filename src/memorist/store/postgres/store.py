@@ -202,7 +202,7 @@ class PostgresEngine(Engine, ProcessPart):
 
     def _place(self, owner: str) -> None:
         with self._placing, contextlib.suppress(errors.MemoristError):  # others will be told, too
-            self.write(owner, lambda db: db.run("place_words", owner=owner, fewest=MANY_WORDS))
+            self.write(owner, lambda db: db.run("place_words", fewest=MANY_WORDS))
 
     def read(
         self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True
@@ -302,12 +302,13 @@ class PostgresEngine(Engine, ProcessPart):
         # The server ends its work first; we give up where that answer does not come.
         until = time.monotonic() + left_ms / 1_000 + 1 if bounded else None
         with self._connection(until) as connection:
-            db = PostgresDb(connection, self.pgvector == "pgvector", self._indexes, level)
+            has_pgvector = self.pgvector == "pgvector"
+            db = PostgresDb(owner, connection, has_pgvector, self._indexes, level)
             self._set_up(connection, db)
             bound = "statement_timeout" if bounded else "lock_timeout"
             time_left = {"bound": bound, "left_ms": str(left_ms)}
             ours = {"role": self._role, "known": self._known}
-            db.open(begin, owner=owner, **ours, **time_left, **count)
+            db.open(begin, **ours, **time_left, **count)
             try:
                 yield db
             except BaseException as error:

@@ -145,6 +145,8 @@ class SqliteDb(Db):
         for name, value in values.items():
             if type(value) is list:
                 values[name] = json.dumps(value)
+        values.setdefault("owner", self.owner)
+        values.setdefault("now", self.now)
         return self.connection.execute(QUERIES[query], _picker(query)(values))
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
@@ -174,19 +176,17 @@ class SqliteDb(Db):
         _, _, message_id, role, created_at, content, more, *_ = row
         return _message(message_id, role, created_at, content, json.loads(more) if more else None)
 
-    def postings(
-        self, owner: str, terms: Sequence[Term], *, every: bool = False
-    ) -> dict[Term, Ids]:
-        words = {spelled(owner, term_stem(term)): term for term in terms}
-        if every or self.count_records(owner) * len(words) <= MAX_POSTINGS:
-            postings = self._read("postings", owner, words)
+    def postings(self, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
+        words = {spelled(self.owner, term_stem(term)): term for term in terms}
+        if every or self.count_records() * len(words) <= MAX_POSTINGS:
+            postings = self._read("postings", words)
         else:
-            postings = self._postings_of_rarest(owner, words)
+            postings = self._postings_of_rarest(words)
         return {words[word]: ids for word, ids in postings.items()}
 
-    def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
-        words = {spelled(owner, stem): stem for stem in stems}
-        postings = self._read("documents_with", owner, words, most + 1)
+    def rare_postings(self, stems: Sequence[str], most: int) -> dict[str, Ids]:
+        words = {spelled(self.owner, stem): stem for stem in stems}
+        postings = self._read("documents_with", words, most + 1)
         return {words[word]: ids for word, ids in postings.items() if len(ids) <= most}
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
@@ -194,16 +194,14 @@ class SqliteDb(Db):
         rows = self.rows("memories_with", **scope.columns(), words=words, most=most)
         return [json.loads(f"[{joined}]") for (joined,) in rows if joined]
 
-    def _read(
-        self, query: str, owner: str, words: Collection[str], most: int = -1
-    ) -> dict[str, Ids]:
+    def _read(self, query: str, words: Collection[str], most: int = -1) -> dict[str, Ids]:
         """The passages of each word, rising: those that are indexed, and those that wait."""
         import numpy as np
 
         rows = self.rows(query, words=list(words), most=most) if words else []
         found = dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
         waiting = defaultdict[str, list[int]](list)
-        for id_, joined in self._once("words_waiting", owner=owner) if words else ():
+        for id_, joined in self._once("words_waiting", owner=self.owner) if words else ():
             said = joined.split()
             for word in said if query == "postings" else set(said):
                 if word in found:
@@ -212,14 +210,14 @@ class SqliteDb(Db):
             found[word] = np.sort(np.concatenate([found[word], ids]))
         return found
 
-    def _postings_of_rarest(self, owner: str, words: Collection[str]) -> dict[str, Ids]:
+    def _postings_of_rarest(self, words: Collection[str]) -> dict[str, Ids]:
         """The postings of rare words; the words left out occur nearly everywhere.
 
         Short lists are read without counting them first: both take about as long. Of long ones
         it matters little how often a word occurs in a passage, so only the passages are read.
         """
         unknown = [word for word in words if self._known_count(word) is None]
-        read = self._read("postings", owner, unknown, WORTH_KEEPING + 1)
+        read = self._read("postings", unknown, WORTH_KEEPING + 1)
         few = {word: ids for word, ids in read.items() if len(ids) <= WORTH_KEEPING}
         counted = [
             (len(few[word]) if word in few else self._counted("count_postings", term=word), word)
@@ -232,12 +230,12 @@ class SqliteDb(Db):
             if chosen and total > MAX_POSTINGS:
                 break
             chosen.append(word)
-        many = self._read("documents_with", owner, [word for word in chosen if word not in few])
+        many = self._read("documents_with", [word for word in chosen if word not in few])
         return {word: few[word] if word in few else many[word] for word in chosen}
 
     def matches(self, wanted: ViewWords, most: int, past: int) -> Sequence[int]:
-        owner, kind, words, last, newest_first = wanted
-        begun, whole = f"{MARK}{kind[0]}", f"{MARK}{kind[0]}0"
+        kind, words, last, newest_first = wanted
+        owner, begun, whole = self.owner, f"{MARK}{kind[0]}", f"{MARK}{kind[0]}0"
         ends = [f'"{spelled(owner, word)}{whole}"' for word in last[1:]]
         if last and len(last[0]) > LONGEST_START:  # few begin so
             ends.append(f'"{spelled(owner, last[0])}"*')
@@ -246,10 +244,10 @@ class SqliteDb(Db):
         all_of = [f'"{spelled(owner, word)}{whole}"' for word in words]
         asked = " AND ".join([*all_of, *([f"({' OR '.join(ends)})"] if ends else [])])
         query = "newest_view_matches" if newest_first else "view_matches"
-        return [id_ for (id_,) in self.rows(query, words=asked, past=past, most=most)]
+        return self.column(query, words=asked, past=past, most=most)
 
-    def count_records(self, owner: str) -> int:
-        return self._counted("count_records", owner=owner)
+    def count_records(self) -> int:
+        return self._counted("count_records", owner=self.owner)
 
     def _counted(self, query: str, **value: str) -> int:
         """A count, remembered for a while if it is large."""
@@ -268,8 +266,8 @@ class SqliteDb(Db):
         at, count = self._counts.get(key, (-COUNT_SECONDS, 0))
         return count if time.monotonic() < at + COUNT_SECONDS else None
 
-    def lengths(self, owner: str, records: list[int]) -> list[int]:
-        [(joined,)] = self.rows("record_lengths", owner=owner, records=records)
+    def lengths(self, records: list[int]) -> list[int]:
+        [(joined,)] = self.rows("record_lengths", records=records)
         lengths: list[int] = json.loads(joined)
         return lengths
 
@@ -287,46 +285,44 @@ class SqliteDb(Db):
 
         if not fits():
             return []
-        owner, embedder, vector = query
-        key: dict[str, Any] = {"owner": owner, "embedder": embedder}
-        place = owner, embedder, len(vector)
+        embedder, vector = query
+        place = self.owner, embedder, len(vector)
         index = self._indexes().find(place)
         if index is None:
-            [(count,)] = self.rows("count_vectors", **key)
+            [(count,)] = self.rows("count_vectors", embedder=embedder)
             index = self._indexes().add(place, coded=count > vectors.EXACT_UP_TO)
         since = "codes_since" if index.coded else "vectors_since"
-        if not index.last or self.rows(since, **key, last=index.last):
+        if not index.last or self.rows(since, embedder=embedder, last=index.last):
             with index.lock:
-                while rows := self.rows(since, **key, last=index.last):
+                while rows := self.rows(since, embedder=embedder, last=index.last):
                     index.add(rows)
 
         def existing(hits: Hits) -> Hits:
             passages = [passage for passage, _ in hits]
             if not index.coded:
-                gone = set(self.ids("missing_vectors", **key, passages=passages).tolist())
+                missing = self.ids("missing_vectors", embedder=embedder, passages=passages)
+                gone = set(missing.tolist())
                 return [hit for hit in hits if hit[0] not in gone] if gone else hits
-            ids, whole = self._vectors(**key, passages=passages)
+            ids, whole = self._vectors(embedder, passages)
             return vectors.cosines(ids, whole, vector, len(hits))
 
         return index.search_existing(vector, limit, allowed, existing)
 
-    def vectors(self, owner: str, embedder: str, passages: list[int]) -> dict[int, Vector]:
-        ids, rows = self._vectors(owner=owner, embedder=embedder, passages=passages)
+    def vectors(self, embedder: str, passages: list[int]) -> dict[int, Vector]:
+        ids, rows = self._vectors(embedder, passages)
         return dict(zip(ids, rows, strict=True))
 
-    def _vectors(self, **values: Any) -> tuple[list[int], Vector]:
+    def _vectors(self, embedder: str, passages: list[int]) -> tuple[list[int], Vector]:
         from memorist.store.vectors import unpack_vectors
 
-        [(joined, packed)] = self.rows("vectors_of", **values)
-        passages: list[int] = json.loads(f"[{joined or ''}]")
-        return passages, unpack_vectors(packed or b"", len(passages))
+        [(joined, packed)] = self.rows("vectors_of", embedder=embedder, passages=passages)
+        found: list[int] = json.loads(f"[{joined or ''}]")
+        return found, unpack_vectors(packed or b"", len(found))
 
-    def put_vectors(
-        self, owner: str, embedder: str, vectors: Mapping[int, Sequence[float]]
-    ) -> None:
+    def put_vectors(self, embedder: str, vectors: Mapping[int, Sequence[float]]) -> None:
         from memorist.store.vectors import code_of, pack_vector
 
-        named = {"owner": owner, "embedder": embedder}
+        named = {"owner": self.owner, "embedder": embedder}
         packed = [(passage, pack_vector(vectors[passage])) for passage in sorted(vectors)]
         self.many(
             "put_vector",
@@ -334,7 +330,7 @@ class SqliteDb(Db):
         )
 
     def note_forget(self) -> str:
-        self.run("note_forget", now=self.now)
+        self.run("note_forget")
         return (
             "its bytes leave the files in the background, within a minute unless the store is "
             "large; memory.scrub() removes them now"
@@ -392,8 +388,8 @@ def _tables(migrations: tuple[tuple[int, str], ...]) -> bytes:
 class PendingWrite(Generic[T]):
     """A write that waits for its turn, and what came of it once it is `done`."""
 
-    def __init__(self, work: Callable[[SqliteDb], T]) -> None:
-        self._work = work
+    def __init__(self, owner: str, work: Callable[[SqliteDb], T]) -> None:
+        self._owner, self._work = owner, work
         self._result: T | None = None
         self._error: Exception | None = None
         self.leads = False  # whether its own thread writes it
@@ -403,7 +399,7 @@ class PendingWrite(Generic[T]):
     def run(self, db: SqliteDb, *, apart: bool) -> None:
         """Run it in a transaction; with `apart`, what it changed goes if it fails, nothing else."""
         self._result = self._error = None
-        db.words_may_wait = True
+        db.owner, db.words_may_wait = self._owner, True
         if not apart:
             self._result = self._work(db)
             return

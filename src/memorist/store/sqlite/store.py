@@ -55,11 +55,12 @@ class SharedRead:
         self._engine = engine
         self._reader: SqliteDb | None = None
 
-    def reader(self) -> SqliteDb:
+    def reader(self, owner: str) -> SqliteDb:
         """The connection of these reads."""
         if self._reader is None:
-            self._reader = self._engine._open_reader("BEGIN")
+            self._reader = self._engine._open_reader(owner, "BEGIN")
             self._reader.kept = {}
+        self._reader.owner = owner
         return self._reader
 
     def __enter__(self) -> None:
@@ -117,8 +118,8 @@ class SqliteEngine(Engine, ProcessPart):
             return self.write(owner, work)
         with TRANSLATED:
             if (shared := self._in_thread.reading) is not None:
-                return work(shared.reader())
-            reader = self._open_reader()
+                return work(shared.reader(owner))
+            reader = self._open_reader(owner)
             try:
                 return in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
             finally:
@@ -127,11 +128,12 @@ class SqliteEngine(Engine, ProcessPart):
     def reading(self, owner: str, left: Callable[[], float | None]) -> SharedRead:
         return SharedRead(self)
 
-    def _open_reader(self, begin: str = "") -> SqliteDb:
+    def _open_reader(self, owner: str, begin: str = "") -> SqliteDb:
         """A connection of the pool, or a new one, until it is given back."""
         reader = self._take_reader()
         try:
             reader = reader or SqliteDb(self._connect(), self._indexes)
+            reader.owner = owner
             if begin:
                 reader.connection.execute(begin)
             self._refuse_newer(reader)
@@ -148,7 +150,7 @@ class SqliteEngine(Engine, ProcessPart):
                 "the database is on a read-only mount: it can only be read"
             )
         until = time.monotonic() + self._patience_ms / 1_000
-        own: PendingWrite[T] = PendingWrite(work)
+        own: PendingWrite[T] = PendingWrite(owner, work)
         if not exclusive:  # that may take long, and nobody else is to wait for it
             self._pending.append(own)
         try:
