@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -179,44 +179,38 @@ class Deriver:
         score = max(message.importance for message in said) + (candidate.importance or 0.0)
         return replace(candidate, importance=min(max(round(score - ORDINARY, 2), 0.0), 1.0))
 
-    def _by_rules(self, entries: Sequence[LogEntry], batch: SessionBatch) -> list[Candidate]:
+    def _by_rules(self, entries: Sequence[LogEntry], batch: SessionBatch) -> Iterator[Candidate]:
         """What rules and the reader find, message by message; who is named is known from then."""
         people = People.of(self._store.naming(batch.home)) if entries else NOBODY
-        known, extracted = dict(people.known), list[Candidate]()
+        known = dict(people.known)
         for entry in entries:
             self._gate.wait()
             self._budget.start()
             said = batch.said_before(entry)
             found = extract(entry.message, entry.source, self._budget.check, said, read, known)
-            extracted += found
             claims = [claim for candidate in found for claim in candidate.claims]
             naming = [it for it in claims if names_someone(it.predicate) and it.subject == "user"]
             known |= {plain_text(it.object): it.predicate for it in naming}
             self._budget.check()
-        return extracted
+            yield from found
 
-    def _by_model(self, entries: Sequence[LogEntry], batch: SessionBatch) -> list[Candidate]:
+    def _by_model(self, entries: Sequence[LogEntry], batch: SessionBatch) -> Iterator[Candidate]:
         """One call for the conversation's own messages, and one for each untrusted source."""
-        groups: defaultdict[str, list[LogEntry]] = defaultdict(list)
+        extraction, groups = self._extraction, defaultdict[str, list[LogEntry]](list)
+        assert extraction.model is not None
+        budgeted = model.BudgetedModel(extraction.model, self._store, extraction, "memories")
         for entry in entries:
             groups[trust_group(entry.source)].append(entry)
-        return [one for group in groups.values() for one in self._ask(group, batch)]
-
-    def _ask(self, entries: Sequence[LogEntry], batch: SessionBatch) -> Sequence[Candidate]:
-        extraction = self._extraction
-        if extraction.model is None or not entries:
-            return ()
-        text = " ".join(entry.message.text for entry in entries)
-        group = trust_group(entries[0].source)
-        similar = similar_memories(self._store, batch.home, text, self._clock())
-        known = [item.text for item in similar if trust_group(item.source) == group]
-        return model.ask(
-            model.BudgetedModel(extraction.model, self._store, extraction, "memories"),
-            entries,
-            known=known,
-            max_tokens=extraction.max_tokens,
-            timeout_s=extraction.timeout_s,
-        )
+        for group, asked in groups.items():
+            text = " ".join(entry.message.text for entry in asked)
+            similar = similar_memories(self._store, batch.home, text, self._clock())
+            yield from model.ask(
+                budgeted,
+                asked,
+                known=[item.text for item in similar if trust_group(item.source) == group],
+                max_tokens=extraction.max_tokens,
+                timeout_s=extraction.timeout_s,
+            )
 
     def _has_room(self, batch: SessionBatch, seq: int, changes: Sequence[Change]) -> bool:
         """Whether the policy's share allows another memory of a message, after some changes."""

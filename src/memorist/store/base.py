@@ -116,16 +116,6 @@ def writes(
     return run
 
 
-def adds(work: Callable[Concatenate[Db, S, P], T]) -> Callable[Concatenate[Store, S, P], T]:
-    """A method that writes for one user what is prepared already, and that alone."""
-
-    @wraps(work)
-    def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store._engine.write(of.owner, store._dated(work, of, *args, **kwargs))
-
-    return run
-
-
 def all_owners(
     work: Callable[Concatenate[Db, P], T], *, reads: bool = False
 ) -> Callable[Concatenate[Store, P], T]:
@@ -158,9 +148,9 @@ class Store:
         self._preparation = Preparation(engine, max_message_bytes)
 
     # The log
-    _append = adds(appending.append)
-    _append_at_once = adds(appending.append_at_once)
-    _append_each = adds(appending.append_each)
+    _append = writes(appending.append)
+    _append_at_once = writes(appending.append_at_once)
+    _append_each = writes(appending.append_each)
     history = reads(log.history)
     following = reads(log.following)
     find = reads(log.find)

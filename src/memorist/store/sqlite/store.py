@@ -77,10 +77,6 @@ class SharedRead:
                 self._engine._give_back(self._reader)
 
 
-class InThread(threading.local):
-    reading: SharedRead | None = None
-
-
 class SqliteEngine(Engine, ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
@@ -97,7 +93,7 @@ class SqliteEngine(Engine, ProcessPart):
         self._pool = fork_safe(threading.Condition(threading.Lock()))
         self._pending: deque[PendingWrite[Any]] = deque()
         self._readers: list[SqliteDb] = []
-        self._in_thread = InThread()
+        self._in_thread = threading.local()
         self._turn = files.WriteTurn(path)
         self._indexes = cache(open_indexes)
         self._reading = 0
@@ -117,7 +113,8 @@ class SqliteEngine(Engine, ProcessPart):
         if self._in_memory:
             return self.write(owner, work)
         with TRANSLATED:
-            if (shared := self._in_thread.reading) is not None:
+            shared: SharedRead | None = getattr(self._in_thread, "reading", None)
+            if shared is not None:
                 return work(shared.reader(owner))
             reader = self._open_reader(owner)
             try:
