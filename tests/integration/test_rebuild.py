@@ -82,7 +82,7 @@ def views(memory: Memory, user: str = "ada") -> dict[str, MemoryItem | Fact]:
     """All memories and facts there ever were, by id."""
     scope = memory.scope(user=user)
     rows = memory.store._engine.read(
-        scope.owner, lambda db: db.rows("all_views", owner=scope.owner)
+        scope.owner, lambda db: db.rows("views_in", agent=None, session_id=None)
     )
     return {record.id: record for record in memory.store.records(scope, [id_ for (id_,) in rows])}
 

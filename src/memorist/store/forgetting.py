@@ -272,10 +272,7 @@ def _restore_superseded(
 
 def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
     """Derived records of the scope itself, whichever messages they cite."""
-    if scope.session is None:
-        query = "all_views" if scope.agent is None else "views_of_agent"
-    elif scope.session in session_ids:
-        query = "views_of_session"
-    else:
+    if scope.session is not None and scope.session not in session_ids:
         return []  # another agent's session
-    return db.column(query, **scope.columns())
+    agent = scope.agent if scope.session is None else None  # what all may see is the session's, too
+    return db.column("views_in", agent=agent, session_id=scope.session)

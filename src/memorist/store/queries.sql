@@ -661,22 +661,19 @@ WHERE m.owner = :owner AND m.id IN (:seqs*) AND n.id <= (
 -- name: views_from_messages
 SELECT DISTINCT view FROM view_sources WHERE owner = :owner AND message_id IN (:ids*)
 
--- name: views_of_agent
-SELECT id FROM memory_items WHERE owner = :owner AND agent_name = :agent
-UNION ALL SELECT id FROM facts WHERE owner = :owner AND agent_name = :agent
-UNION ALL SELECT id FROM agent_long_term_memory WHERE owner = :owner AND agent_name = :agent
-UNION ALL SELECT id FROM articles WHERE owner = :owner AND agent_name = :agent
+-- name: @of_agent
+owner = :owner AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
 
--- name: views_of_session
-SELECT id FROM memory_items WHERE owner = :owner AND session_id = :session_id
-UNION ALL SELECT id FROM facts WHERE owner = :owner AND session_id = :session_id
+-- name: @of_session
+@of_agent AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
 
--- name: all_views
-SELECT id FROM memory_items WHERE owner = :owner
-UNION ALL SELECT id FROM facts WHERE owner = :owner
-UNION ALL SELECT id FROM agent_long_term_memory WHERE owner = :owner
-UNION ALL SELECT id FROM articles WHERE owner = :owner
+-- name: views_in
+SELECT id FROM memory_items WHERE @of_session
+UNION ALL SELECT id FROM facts WHERE @of_session
+UNION ALL SELECT id FROM agent_long_term_memory WHERE @of_agent AND CAST(:session_id AS TEXT) IS NULL
+UNION ALL SELECT id FROM articles WHERE @of_agent AND CAST(:session_id AS TEXT) IS NULL
 UNION ALL SELECT id FROM entries WHERE owner = :owner
+  AND CAST(:agent AS TEXT) IS NULL AND CAST(:session_id AS TEXT) IS NULL
 
 -- name: delete_revisions
 DELETE FROM message_revisions WHERE owner = :owner AND message IN (:seqs*)
@@ -900,13 +897,8 @@ WHERE m.owner = :owner AND m.source = :source
 ORDER BY m.id
 
 -- name: views_of_source
-SELECT id FROM memory_items WHERE owner = :owner AND source = :source
-  AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
-  AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
-UNION ALL
-SELECT id FROM facts WHERE owner = :owner AND source = :source
-  AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
-  AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
+SELECT id FROM memory_items WHERE @of_session AND source = :source
+UNION ALL SELECT id FROM facts WHERE @of_session AND source = :source
 
 -- name: open_hour
 INSERT INTO spending (hour, calls, tokens) VALUES (:hour, 0, 0) ON CONFLICT DO NOTHING
