@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from memorist.records.values import normalize
 WINDOW = 254  # pieces of text; with the marks at both ends, the 256 the models were trained on
 MAX_WORD_CHARS = 100
 _IDEOGRAPHS = re.compile(
-    "([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
-    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f])"
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
+_NOT_ASCII = re.compile(r"[^\t\n\r -~]")  # or a control character, which is no text
 _ASCII_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 
 
@@ -98,62 +99,47 @@ def word_pieces(folder: Path) -> WordPiece:
 
 def split(text: str) -> list[str]:
     """Words and signs in lower case, without accents, ideographs apart."""
-    if not text.isprintable() or "\ufffd" in text:
-        text = "".join(map(_clean, text))
-    if text.isascii():
+    if not _NOT_ASCII.search(text):
         return _ASCII_WORD.findall(text.lower())
-    text = _IDEOGRAPHS.sub(r" \1 ", text)
-    words = []
-    for word in text.split():
-        plain = normalize("NFD", word.lower())
-        words += _split_signs(char for char in plain if unicodedata.category(char) != "Mn")
-    return words
+    return [word for word, _, _ in places(text)]
 
 
 def places(text: str) -> list[tuple[str, int, int]]:
     """The words that `split` makes of a text, each with its start and end."""
-    if text.isascii() and text.isprintable():
-        return [(word[0], *word.span()) for word in _ASCII_WORD.finditer(text.lower())]
+    lower = text.lower()  # not letter by letter: a word's last sigma is another
+    if not _NOT_ASCII.search(text):
+        return [(word[0], *word.span()) for word in _ASCII_WORD.finditer(lower)]
     found: list[tuple[str, int, int]] = []
-    follows = False  # whether the next letter belongs to the last word
-    for place, char in enumerate(text):
-        char = _clean(char)
-        if char.isspace():
-            follows = False
-            continue
-        alone = bool(_IDEOGRAPHS.match(char))
-        for letter in char if alone else normalize("NFD", char.lower()):
-            if unicodedata.category(letter) == "Mn" or letter.isspace():
+    word, start, end = "", 0, 0
+    for place, char in enumerate(lower if len(lower) == len(text) else text):
+        for letter, is_alone in _letters(char):
+            if not is_alone:
+                start = start if word else place
+                word += letter
+                end = place + 1
                 continue
-            apart = alone or _is_sign(letter)
-            if follows and not apart:
-                word, start, _ = found[-1]
-                found[-1] = word + letter, start, place + 1
-            else:
+            if word:
+                found.append((word, start, end))
+                word = ""
+            if letter != " ":
                 found.append((letter, place, place + 1))
-            follows = not apart
-    return found
+    return [*found, (word, start, end)] if word else found
+
+
+@lru_cache(maxsize=65_536)
+def _letters(char: str) -> Sequence[tuple[str, bool]]:
+    """The letters of a character, without accents, and whether each stands alone, as spaces do."""
+    category = unicodedata.category(char)
+    if char in " \t\n\r" or category == "Zs":
+        return ((" ", True),)
+    if category in ("Cc", "Cf", "Co") or char == "\ufffd":
+        return ()
+    if char.isspace():
+        return ((" ", True),)
+    letters = [it for it in normalize("NFD", char.lower()) if unicodedata.category(it) != "Mn"]
+    is_ideograph = bool(_IDEOGRAPHS.match(char))
+    return tuple((it, is_ideograph or _is_sign(it)) for it in letters)
 
 
 def _is_sign(char: str) -> bool:
     return not char.isalnum() if char.isascii() else unicodedata.category(char)[0] == "P"
-
-
-def _clean(char: str) -> str:
-    if char in " \t\n\r":
-        return " "
-    category = unicodedata.category(char)
-    if category in ("Cc", "Cf", "Co") or char == "\ufffd":
-        return ""
-    return " " if category == "Zs" else char
-
-
-def _split_signs(chars: Iterable[str]) -> list[str]:
-    words, word = [], ""
-    for char in chars:
-        if _is_sign(char):
-            words += [word, char] if word else [char]
-            word = ""
-        else:
-            word += char
-    return [*words, word] if word else words
