@@ -103,8 +103,8 @@ def test_the_documents_agent_beside_ours(memory: Memory, caplog: pytest.LogCaptu
     caplog.set_level(logging.INFO, "memorist")
     MemoristMiddleware(memory, window=Window(max_tokens=262_144))
     assert "(threshold: 222822 tokens at 85%, window: 262144)" in caplog.text
-    assert COUNTER.name == "cl100k_base"
-    assert COUNTER.exact
+    assert COUNTER.tokenizer.name == "cl100k_base"
+    assert COUNTER.tokenizer.exact
 
     def tiktoken_counter(messages: Any) -> int:
         return sum(COUNTER.text(str(it.content)) for it in messages)

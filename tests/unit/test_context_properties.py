@@ -204,8 +204,8 @@ def context_of(draft: WindowDraft, window: Window, counter: TokenCounter) -> Con
     receipt = Receipt(
         window=window.max_tokens,
         answer=window.reserved,
-        counted_by=counter.name,
-        exact=counter.exact,
+        counted_by=counter.tokenizer.name,
+        exact=counter.tokenizer.exact,
         parts=parts_of(draft, counter),
     )
     return Context(messages=draft.messages(), receipt=receipt, tools=draft.inputs.tools)

@@ -134,9 +134,9 @@ def test_a_schema_that_is_none_at_all_is_counted_as_its_json() -> None:
 def test_models_of_others_are_framed_by_more() -> None:
     wire = [{"role": "user", "content": ""}]
     assert CLAUDE.request(wire) > GPT_4O.request(wire)
-    assert not CLAUDE.exact
-    assert CLAUDE.name.startswith("estimate")
-    assert (GPT_4O.name, GPT_4O.exact) == ("o200k_base", True)
+    assert not CLAUDE.tokenizer.exact
+    assert CLAUDE.tokenizer.name.startswith("estimate")
+    assert (GPT_4O.tokenizer.name, GPT_4O.tokenizer.exact) == ("o200k_base", True)
 
 
 def test_a_tool_call_costs_its_name_its_arguments_and_a_frame_but_not_its_id() -> None:

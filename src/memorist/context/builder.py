@@ -334,8 +334,8 @@ class ContextBuilder:
         return Receipt(
             window=window.max_tokens,
             answer=window.reserved,
-            counted_by=self.counter.name,
-            exact=self.counter.exact,
+            counted_by=self.counter.tokenizer.name,
+            exact=self.counter.tokenizer.exact,
             parts=parts,
             compression=compression,
             timings_ms=dict(recall.timings_ms),

@@ -53,34 +53,24 @@ class TokenCounter:
     """
 
     def __init__(self, tokenizer: Tokenizer, *, cached: int = CACHED) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._frame = _FRAMES.get(tokenizer.name, _OTHER_FRAME)
         self._cached = cached
         # Those used last are at its end; a dict is slow to remove its first.
         self._counts: OrderedDict[tuple[str, int], int] = OrderedDict()
         self._lock = Lock()
 
-    @property
-    def name(self) -> str:
-        """The tokenizer's name; that of an estimate says so."""
-        return self._tokenizer.name
-
-    @property
-    def exact(self) -> bool:
-        """Whether texts are counted with the model's own vocabulary."""
-        return self._tokenizer.exact
-
     def text(self, text: str) -> int:
         """The tokens of a text."""
-        return self._tokenizer.count([text])[0] if text else 0
+        return self.tokenizer.count([text])[0] if text else 0
 
     def texts(self, texts: Sequence[str]) -> list[int]:
         """The tokens of each text."""
-        return self._tokenizer.count(texts) if texts else []
+        return self.tokenizer.count(texts) if texts else []
 
     def truncate(self, text: str, max_tokens: int) -> str:
         """The start of a text, of at most `max_tokens`."""
-        return self._tokenizer.truncate(text, max_tokens)
+        return self.tokenizer.truncate(text, max_tokens)
 
     def chat_message(self, message: Mapping[str, Any]) -> int:
         """The tokens of a message in chat-completions form, with those of its frame."""
