@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache, wraps
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
 
 from memorist import defaults
@@ -19,6 +18,7 @@ from memorist.notebook import Notebook
 from memorist.records.log import Source, least_trusted
 from memorist.records.memories import Kind
 from memorist.records.message import ROLES, Message, readable
+from memorist.records.query import Recall
 from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, new_id
 from memorist.records.wire import OTHER_ROLES
 
@@ -174,9 +174,7 @@ class Toolbox(CheckedSettings):
         """
         check_length(query, LONGEST_QUESTION, "query")
         check_count(limit, MOST_HITS, "limit")
-        found = self.memory.recall(
-            query, user=self.user_id, agent=self.agent, limit=limit, deadline_ms=DEADLINE_MS
-        )
+        found = self.find(query, limit)
         if not found.hits and (silent := [*found.late, *found.failed]):
             # An empty list would say that nothing is known.
             raise StoreError(f"the memory could not be searched in time: {', '.join(silent)}")
@@ -347,6 +345,12 @@ class Toolbox(CheckedSettings):
             cited.pop()
         return cited
 
+    def find(self, query: str, limit: int) -> Recall:
+        """What `recall` finds."""
+        return self.memory.recall(
+            query, user=self.user_id, agent=self.agent, limit=limit, deadline_ms=DEADLINE_MS
+        )
+
     def articles(self) -> Library:
         """Where `retrieve_context` looks: the toolbox's library, or the one the tenant shares."""
         return self.library or Library(self.memory)
@@ -424,19 +428,8 @@ NAMES = tuple(name for name, it in _PUBLIC.items() if hasattr(it, "__wrapped__")
 
 
 def tool_schemas() -> list[ToolSchema]:
-    """The schemas of all tools of the toolbox; a call is answered by the toolbox it is given."""
-    return [schema_of(_method(name), name=name, reads=name in READING) for name in NAMES]
-
-
-@cache  # so that schemas of one tool are equal
-def _method(name: str) -> Callable[..., Any]:
-    """A function that calls the method of this name, as a subclass may have it."""
-
-    @wraps(getattr(Toolbox, name))
-    def call(box: Toolbox, **arguments: Any) -> Any:
-        return getattr(box, name)(**arguments)
-
-    return call
+    """The schemas of all tools of the toolbox."""
+    return [schema_of(getattr(Toolbox, it), name=it, reads=it in READING) for it in NAMES]
 
 
 def tool_answer(result: Any) -> dict[str, str]:

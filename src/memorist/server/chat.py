@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from memorist import errors
 from memorist.agents.overflow import is_overflow
-from memorist.agents.tool_schema import tool
-from memorist.agents.toolbox import Limit, Question, RecalledItem, Toolbox
+from memorist.agents.toolbox import Toolbox
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.tokens import TokenCounter
@@ -286,10 +285,10 @@ class ChatToolbox(Toolbox):
 
     __slots__ = ()
 
-    @tool
-    def recall(self, query: Question, limit: Limit = 10) -> list[RecalledItem]:
-        items = Toolbox.recall(self, query, limit + 1)
-        return [item for item in items if item["id"] != question_id.get()][:limit]
+    def find(self, query: str, limit: int) -> Recall:
+        recall = super().find(query, limit + 1)
+        hits = [hit for hit in recall.hits if hit.id != question_id.get()]
+        return replace(recall, hits=tuple(hits[:limit]))
 
     def articles(self) -> Library:
         return Library(self.memory, user=self.user)
