@@ -92,7 +92,7 @@ class MemoristChatMessageHistory(NamesArguments, BaseChatMessageHistory):
         converted = [from_langchain(message) for message in messages]
         self._unread = False
         try:
-            self._remember(converted)
+            self._memory.remember(converted, **self._scope.names)
         except errors.ConflictError:
             for message in converted:
                 self._put(message)
@@ -106,14 +106,11 @@ class MemoristChatMessageHistory(NamesArguments, BaseChatMessageHistory):
         messages = [entry.message for entry in log.list(scope, last=self.k)]
         return messages if self.k is None else without_orphan_results(messages)
 
-    def _remember(self, messages: list[Message]) -> None:
-        self._memory.remember(messages, **self._scope.names)
-
     def _put(self, message: Message) -> None:
         """Store a message, or revise the stored one with its id."""
         entries = self._memory.messages.get(self._scope, [message.message_id])
         if not entries:
-            self._remember([message])
+            self._memory.remember(message, **self._scope.names)
         elif _content_of(stored := entries[0].message) != _content_of(message):
             revised = replace(message, created_at=stored.created_at)
             self._memory.messages.revise(self._scope, revised)
