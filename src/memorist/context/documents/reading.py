@@ -171,8 +171,10 @@ _BLOCKS = frozenset(
     "figure footer form header hr main ol option p section select summary table tbody thead "
     "tfoot ul".split()
 )
+_HEADERS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
+_MARKDOWN = {**_HEADERS, "li": "- "}  # before the words of an element
+_BREAKS = {"li": 1, "br": 1, "tr": 1} | dict.fromkeys((*_BLOCKS, *_HEADERS, "pre"), 2)  # in lines
 LONGEST_MARK = 1_000  # characters of empty cells in a row
-_HEADER = re.compile(r"h([1-6])\Z")
 _SPACE = re.compile(r"\s+")
 _ENDS = (("<!--", "-->"), ("<![", "]>"), ("<", ">"))
 
@@ -219,25 +221,19 @@ class _Page(HTMLParser):
             return
         elif tag == "title":
             self._in_title = True
-        elif header := _HEADER.match(tag):
-            self._break(2)
-            self._mark = "#" * int(header[1]) + " "
-        elif tag in ("li", "br"):
-            self._break(1)
-            self._mark = "- " if tag == "li" else self._mark
         elif tag == "pre":
             self._pre += 1
             if self._pre == 1:
                 self.out.append("\n\n```\n" if self.out else "```\n")
-        elif tag == "tr":
-            self._break(1)
-            self._in_row, self._cells = True, 0
         elif tag in ("td", "th"):
             if self._cells and len(self._mark) < LONGEST_MARK:
                 self._mark += " | "
             self._cells += 1
-        elif tag in _BLOCKS:
-            self._break_block()
+        else:
+            self._break(tag)
+            self._mark = _MARKDOWN.get(tag, self._mark)
+            if tag == "tr":
+                self._in_row, self._cells = True, 0
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._dropped:
@@ -250,17 +246,12 @@ class _Page(HTMLParser):
         elif tag == "pre":
             if self._pre == 1:
                 self.out.append("```" if self.out[-1].endswith("\n") else "\n```")
-                self._break(2)
+                self._break(tag)
             self._pre = max(self._pre - 1, 0)
-        elif tag == "tr":
-            self._in_row, self._mark = False, ""
-            self._break(1)
-        elif _HEADER.match(tag):
-            self._mark = ""
-            self._break(2)
-        elif tag in _BLOCKS:
-            self._in_row = self._in_row and tag != "table"
-            self._break_block()
+        elif tag not in ("li", "br"):
+            self._mark = "" if tag == "tr" or tag in _HEADERS else self._mark
+            self._in_row = self._in_row and tag not in ("tr", "table")
+            self._break(tag)
 
     def handle_data(self, data: str) -> None:
         if self._inside:
@@ -279,11 +270,8 @@ class _Page(HTMLParser):
         self.out.append(between + words)
         self._gap, self._mark, self._space = 0, "", text[-1] == " "
 
-    def _break(self, lines: int) -> None:
-        self._gap, self._space = max(self._gap, lines), False
-
-    def _break_block(self) -> None:
-        if self._in_row:  # a row stays one line
+    def _break(self, tag: str) -> None:
+        if self._in_row and tag in _BLOCKS:  # a row stays one line
             self._space = True
-        else:
-            self._break(2)
+        elif tag in _BREAKS:
+            self._gap, self._space = max(self._gap, _BREAKS[tag]), False
