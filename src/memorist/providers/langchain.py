@@ -1,6 +1,6 @@
 """LangChain's embeddings, chat models and token counters as ours; LangChain is not imported.
 
-No error or representation repeats theirs, which may quote a text or show a key.
+No error repeats theirs, which may quote a text or show a key.
 """
 
 from __future__ import annotations
@@ -42,9 +42,6 @@ class LangChainEmbedder(CheckedEmbedder):
         self.name = name
         self._embeddings = embeddings
 
-    def __repr__(self) -> str:
-        return f"LangChainEmbedder({self.name!r})"
-
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question."""
         vector: Vectors = self._ask(lambda: [self._embeddings.embed_query(text)], 1)[0]
@@ -68,9 +65,6 @@ class LangChainChat:
         self.name = name or _name_of(model)
         self._model = model
         self._timeout = CallTimeout(self.name)
-
-    def __repr__(self) -> str:
-        return f"LangChainChat({self.name!r})"
 
     def complete(
         self, messages: ChatMessages, *, max_tokens: int, timeout_s: float, schema: Schema = None

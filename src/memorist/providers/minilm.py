@@ -84,9 +84,6 @@ class MiniLM(_LocalEmbedder):
             _open_model.cache_clear()
             self._model = None
 
-    def __repr__(self) -> str:
-        return f"MiniLM(threads={self._threads})"
-
     def _vector(self, text: str) -> Vectors:
         """The sum of the windows' vectors; a window counts by its length.
 
@@ -144,9 +141,6 @@ class StaticEmbedder(_LocalEmbedder):
 
     name = "memorist-static-3/256"
     width = 256
-
-    def __repr__(self) -> str:
-        return "StaticEmbedder()"
 
     def _vector(self, text: str) -> Vectors:
         self.load()

@@ -42,9 +42,6 @@ class OpenAIEmbedder(CheckedEmbedder):
         self._width = dimensions
         self._window_chars = window_chars
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {self._endpoint!r})"
-
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question; asked for once, since a recall waits for it."""
         vector: Vectors = self._embed([text], attempts=1)[0]
