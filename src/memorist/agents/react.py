@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mappin
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import dropwhile
-from operator import itemgetter
 from typing import Any
 
 from memorist.errors import needs_extra
@@ -111,11 +110,10 @@ Event = Recalled | Token | ToolStarted | ToolResult | Response
 
 @dataclass(slots=True)
 class AgentRun(MemoryRun):
-    """The context of one run, its newest state, and its tools' results by round and position."""
+    """The context of one run, its newest state, and results of tools by the ids of their calls."""
 
     state: Mapping[str, Any] = field(default_factory=dict)
-    rounds: dict[str, int] = field(default_factory=dict)
-    results: list[tuple[tuple[int, int], ToolResult]] = field(default_factory=list)
+    results: dict[str, list[ToolResult]] = field(default_factory=dict)
 
 
 class ReactAgent:
@@ -261,9 +259,10 @@ class ReactAgent:
         self._keep(run.identity, messages[-MOST_MESSAGES:] if warnings else ())
         late = [f"{what}: late, and not waited for" for what in (report or {}).get("late", ())]
         replies = [message for message in messages if isinstance(message, AIMessage)]
+        results, calls = run.results, [call["id"] or "" for it in replies for call in it.tool_calls]
         return Response(
             message=str(replies[-1].text) if replies else "",
-            tool_results=tuple(result for _, result in sorted(run.results, key=itemgetter(0))),
+            tool_results=tuple(results[id_].pop(0) for id_ in calls if results.get(id_)),
             session_id=(report or {}).get("session") or run.session_id,
             receipt=run.receipt,
             recalled=run.receipt.part("memories").ids if run.receipt else (),
@@ -368,11 +367,8 @@ def _ended(request: ToolCallRequest, answer: ToolAnswer, began: float) -> ToolAn
     text, success = (str(message.text), message.status != "error") if message else ("", True)
     result = ToolResult(call["name"], call["args"], text, success, took_ms)
     request.runtime.stream_writer(result)
-    if isinstance(run, AgentRun):  # calls of one round run at the same time, and end in any order
-        calling = [it for it in request.state["messages"] if isinstance(it, AIMessage)][-1]
-        place = [other["id"] for other in calling.tool_calls].index(call["id"])
-        round_number = run.rounds.setdefault(calling.id or "", len(run.rounds))
-        run.results.append(((round_number, place), result))
+    if isinstance(run, AgentRun):
+        run.results.setdefault(call["id"] or "", []).append(result)
     return answer
 
 
