@@ -392,5 +392,5 @@ def test_a_search_of_a_wrong_type_is_named(asked: dict[str, Any]) -> None:
     with Memory(":memory:", embedder=None, extraction=None) as memory:
         with pytest.raises(InvalidError, match=rf"{next(iter(asked))} must be a"):
             MemoristStore(memory).search(("a",), **asked)
-        with pytest.raises(InvalidError, match=r"^memory must be a Memory, got int$"):
+        with pytest.raises(InvalidError, match=r"^memory must be Memory, got int$"):
             MemoristStore(5)  # type: ignore[arg-type]

@@ -63,7 +63,6 @@ class MemoristChatMessageHistory(NamesArguments, BaseChatMessageHistory):
         k: int | None = None,
         read_image: Callable[[str], str] | None = None,
     ) -> None:
-        check_type(memory, Memory, "memory")
         check_type(session_id, str, "session_id")
         if k is not None and (not isinstance(k, int) or k < 0):
             raise errors.InvalidError("k must be a whole number of messages, or None for all")

@@ -22,7 +22,6 @@ from memorist.records.entry import (
 )
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
-from memorist.records.values import check_type
 
 with needs_extra("langgraph"):
     from langgraph.store import base
@@ -57,7 +56,6 @@ class MemoristStore(NamesArguments, base.BaseStore):
         ttl: base.TTLConfig | None = None,
         deadline_ms: float | None = DEADLINE_MS,
     ) -> None:
-        check_type(memory, Memory, "memory")
         self._memory, self._fields, self._deadline_ms = memory, tuple(fields), deadline_ms
         self.ttl_config = ttl
         shared = shared_scope(memory.tenant_name, "store", name)
