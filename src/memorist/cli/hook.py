@@ -12,6 +12,9 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from memorist.config import Settings, default_path
+from memorist.errors import MemoristError, RecordError
+
 if TYPE_CHECKING:
     from memorist.memory import Memory
 
@@ -32,8 +35,9 @@ def main(arguments: list[str], stdin: bytes) -> str:
         options = dict(zip(arguments[::2], arguments[1::2], strict=False))
         event = json.loads(stdin)
         name = event["hook_event_name"]
-        with _open(options.get("--db"), worker=name in STORING) as memory:
-            user = options.get("--user") or _settings().user
+        settings = Settings.from_environment()
+        with _open(options.get("--db") or settings.url, settings, name in STORING) as memory:
+            user = options.get("--user") or settings.user
             text = ACTIONS[name](memory, user, event)[:MOST_CHARS]
     except Exception as error:  # noqa: BLE001 - whatever it is, the user's session goes on
         with suppress(OSError):
@@ -42,29 +46,22 @@ def main(arguments: list[str], stdin: bytes) -> str:
     return f"{HEADER}\n{text}\n" if text else ""
 
 
-def _settings() -> Any:
-    from memorist.config import Settings
-
-    return Settings.from_environment()
-
-
-def _open(database: str | None, *, worker: bool) -> "Memory":
+def _open(url: str, settings: Settings, worker: bool) -> "Memory":
     """The memory; without an embedder, which takes too long to load for one question."""
-    from memorist.lifecycle.settings import DEFAULT_EXTRACTION
-    from memorist.memory import Memory
-
-    url = database or _settings().url
     if url.startswith(("http://", "https://")):
         from memorist.client import connect
 
-        return connect(url, key=_settings().key)
-    extraction = DEFAULT_EXTRACTION if worker and not _settings().model else None
+        return connect(url)
+    from memorist.lifecycle.settings import DEFAULT_EXTRACTION
+    from memorist.memory import Memory
+
+    extraction = DEFAULT_EXTRACTION if worker and not settings.model else None
     return Memory(url, embedder=None, extraction=extraction)
 
 
 def _start(memory: "Memory", user: str, event: Mapping[str, Any]) -> str:
     """The notes, and the newest memories."""
-    notes = memory.notes(user=user, agent=_settings().agent or None).read()
+    notes = memory.notes(user=user, agent=memory.settings.agent or None).read()
     items = memory.memories.list(user=user, newest_first=True, limit=MOST_MEMORIES)
     return "\n".join(filter(None, (notes, *(_line(item, "memory") for item in items))))
 
@@ -105,7 +102,6 @@ def _store(memory: "Memory", user: str, event: Mapping[str, Any]) -> str:
 
 
 def _turns(transcript: str) -> list[Any]:
-    from memorist.errors import RecordError
     from memorist.transfer.formats.claude_code import read
     from memorist.transfer.items import Turn
     from memorist.transfer.source import Source
@@ -118,9 +114,6 @@ def _turns(transcript: str) -> list[Any]:
 
 def _log(name: str, error: Exception) -> None:
     """A line in the log, which holds nothing that was said."""
-    from memorist.config import default_path
-    from memorist.errors import MemoristError
-
     file = default_path().with_name("hooks.log")
     why = str(error) if isinstance(error, MemoristError) else type(error).__name__
     file.parent.mkdir(parents=True, exist_ok=True)
