@@ -104,6 +104,4 @@ def test_a_version_that_never_was_is_refused(run: Run, arguments: list[str]) -> 
 
 def test_only_one_wish_is_granted_at_a_time(run: Run) -> None:
     assert isinstance(run("--append", "x", "--versions").exception, InvalidError)
-    refused = run("--write", "/nowhere/secret.md").exception
-    assert isinstance(refused, InvalidError)
-    assert str(refused) == "the file cannot be read: No such file or directory"
+    assert isinstance(run("--write", "/nowhere/secret.md").exception, FileNotFoundError)

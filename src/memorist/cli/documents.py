@@ -169,7 +169,4 @@ def notes(
 def _read(path: str) -> str:
     if path == "-":
         return opt.read_stdin()
-    try:
-        return Path(path).read_bytes().decode(errors="surrogateescape")
-    except OSError as error:
-        raise InvalidError(f"the file cannot be read: {error.strerror}") from error
+    return Path(path).read_bytes().decode(errors="surrogateescape")

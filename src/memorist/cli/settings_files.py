@@ -35,10 +35,17 @@ def offer(file: Path, before: str, after: str, *, yes: bool, private: bool = Fal
 
 def edited(text: str, file: Path, change: Callable[[dict[str, Any]], None]) -> str:
     """A JSON file after a change of its object; its indentation is kept."""
-    content = _parsed(text, file) if text.strip() else {}
+    try:
+        content = json.loads(text) if text.strip() else {}
+        was = json.dumps(content, allow_nan=False)  # a number that is too large would be no JSON
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise ConfigError(
+            f"{file} is not plain JSON{where}, and was left as it is; "
+            "mend it, or make the change by hand"
+        ) from None
     if not isinstance(content, dict):
         raise odd_shape(file)
-    was = json.dumps(content)
     change(content)
     if json.dumps(content) == was:
         return text
@@ -49,19 +56,6 @@ def edited(text: str, file: Path, change: Callable[[dict[str, Any]], None]) -> s
 def odd_shape(file: Path) -> ConfigError:
     """The error about a file that its program would not have written so."""
     return ConfigError(f"{file} has another shape than its client writes; it was left as it is")
-
-
-def _parsed(text: str, file: Path) -> Any:
-    try:
-        content = json.loads(text)
-        json.dumps(content, allow_nan=False)  # a number that is too large would become no JSON
-        return content
-    except (ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise ConfigError(
-            f"{file} is not plain JSON{where}, and was left as it is; "
-            "mend it, or make the change by hand"
-        ) from None
 
 
 def read(file: Path) -> str:
@@ -79,38 +73,35 @@ def write(
 ) -> Path | None:
     """Replace the file in one step; return a copy of the old one. `private`: the owner's only."""
     file = file.resolve()  # a link stays a link
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if private and file.exists() and not _is_ours(file):
+        raise ConfigError(
+            f"{file} is another user's, so a key in it could not be kept from others; "
+            "nothing was written. Add what --print shows to a file of your own"
+        )
+    copy = _copy(file, now) if file.exists() else None
+    mode = file.stat().st_mode & 0o777 if copy and not private else PRIVATE
+    if copy and private:
+        os.chmod(copy, PRIVATE)  # it may hold the key of an earlier time
+    descriptor, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if private and file.exists() and not _is_ours(file):
+        # A lone surrogate stays escaped, as it was.
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(after)
+            stream.flush()
+            os.fsync(descriptor)
+        os.chmod(made, mode)
+        if private and os.name == "posix" and os.stat(made).st_mode & 0o077:
             raise ConfigError(
-                f"{file} is another user's, so a key in it could not be kept from others; "
-                "nothing was written. Add what --print shows to a file of your own"
+                f"{file} is where files cannot be kept from others (no mode 0600), so the key "
+                "was not written; choose a server that needs no key, or another disk"
             )
-        copy = _copy(file, now) if file.exists() else None
-        mode = file.stat().st_mode & 0o777 if copy and not private else PRIVATE
-        if copy and private:
-            os.chmod(copy, PRIVATE)  # it may hold the key of an earlier time
-        descriptor, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            # A lone surrogate stays escaped, as it was.
-            with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(after)
-                stream.flush()
-                os.fsync(descriptor)
-            os.chmod(made, mode)
-            if private and os.name == "posix" and os.stat(made).st_mode & 0o077:
-                raise ConfigError(
-                    f"{file} is where files cannot be kept from others (no mode 0600), so the key "
-                    "was not written; choose a server that needs no key, or another disk"
-                )
-            if read(file) != before:
-                raise ConfigError(f"{file} changed in the meantime and was left; try again")
-            os.replace(made, file)
-        except BaseException:
-            Path(made).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written ({error.strerror})") from None
+        if read(file) != before:
+            raise ConfigError(f"{file} changed in the meantime and was left; try again")
+        os.replace(made, file)
+    except BaseException:
+        Path(made).unlink(missing_ok=True)
+        raise
     return copy
 
 
