@@ -29,6 +29,7 @@ from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.server.auth import Guard
 from memorist.server.chat import ChatRuntime
+from memorist.server.http import middleware
 from memorist.server.http.limits import (
     MAX_CONCURRENT,
     THREADS,
@@ -37,15 +38,6 @@ from memorist.server.http.limits import (
     RateLimit,
     TokenBuckets,
     WorkerThreads,
-)
-from memorist.server.http.middleware import (
-    MAX_BYTES,
-    MAX_FILE_BYTES,
-    Authenticate,
-    BodyLimit,
-    RequestIdMiddleware,
-    TrustedHosts,
-    TrustedOrigins,
 )
 from memorist.server.http.openapi import describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
@@ -84,8 +76,8 @@ class Limits:
     and origins.
     """
 
-    body_bytes: int = MAX_BYTES
-    file_bytes: int = MAX_FILE_BYTES
+    body_bytes: int = middleware.MAX_BYTES
+    file_bytes: int = middleware.MAX_FILE_BYTES
     requests_per_s: float = 100.0
     burst: int = 200
     at_once: int = MAX_CONCURRENT
@@ -109,21 +101,20 @@ def build_app(
     warmed up at startup and closed at shutdown. `worker` is the process that works for it.
     """
     app: ASGIApp = _routes(memory, chats or ChatRuntime(), owned, limits, worker)
-    app = BodyLimit(app, max_bytes=limits.body_bytes, max_file_bytes=limits.file_bytes)
+    app = middleware.BodyLimit(app, max_bytes=limits.body_bytes, max_file_bytes=limits.file_bytes)
     app = ConcurrencyLimit(app, max_concurrent=limits.at_once)
     app = RateLimit(app, TokenBuckets(limits.requests_per_s, limits.burst))
-    app = Authenticate(app, guard)
+    app = middleware.Authenticate(app, guard)
     app = LoginThrottle(app, TokenBuckets(limits.failures_per_s, 5 * limits.failures_per_s))
-    app = TrustedOrigins(app, origins=limits.origins)
-    app = TrustedHosts(app, hosts=limits.hosts)
-    return ObserveRequests(RequestIdMiddleware(app))  # the first that a request meets
+    app = middleware.TrustedOrigins(app, origins=limits.origins)
+    app = middleware.TrustedHosts(app, hosts=limits.hosts)
+    return ObserveRequests(middleware.RequestIdMiddleware(app))  # the first that a request meets
 
 
 def _routes(
     memory: Memory, chats: ChatRuntime, owned: bool, limits: Limits, worker: WorkerLink | None
 ) -> FastAPI:
-    memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.tenant)
-    mcp = McpApp(memory, of_tenant=memory_of_tenant, max_bytes=limits.body_bytes)
+    mcp = McpApp(memory, max_bytes=limits.body_bytes)
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
@@ -167,7 +158,7 @@ def _routes(
     if worker is not None:
         worker.watch()
     app.state.polls = activity.EventPolls()
-    app.state.memory_of_tenant = memory_of_tenant
+    app.state.memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.tenant)
     app.router.routes += router.routes  # a router that is included looks at all of them twice
     app.mount("/web", GZipMiddleware(StaticFiles(directory=WEB)), name="web")
     app.add_route("/openapi.json", _openapi, include_in_schema=False)

@@ -8,7 +8,7 @@ memory it is about, and by its address which tools it wants: /mcp?tools=revise. 
 hosts and origins are checked by the layers around it.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated, Any, Literal
 
@@ -47,14 +47,8 @@ class JsonRpcCall(BaseModel):
 class McpApp:
     """The MCP server over HTTP, as an ASGI app; `run` has to be open while it serves."""
 
-    def __init__(
-        self,
-        memory: Memory,
-        *,
-        of_tenant: Callable[[str], Memory] | None = None,  # for an app that caches memories
-        max_bytes: int = MOST_BYTES,
-    ) -> None:
-        self._of_tenant = of_tenant or memory.tenant
+    def __init__(self, memory: Memory, *, max_bytes: int = MOST_BYTES) -> None:
+        self._memory = memory
         self._max_bytes = max_bytes
         self.servers = {
             tools: McpServer(self._toolbox_of, user_argument="admin", tools=tools)
@@ -77,7 +71,6 @@ class McpApp:
                 self._managers.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             raise RuntimeError("MCP is spoken over HTTP only")
         if not self._managers:
@@ -103,7 +96,7 @@ class McpApp:
         """The toolbox of a request's caller; an admin names a user in each call."""
         if request is None or (principal := _principal(request)) is None:
             raise UnauthorizedError(NO_CALLER)
-        memory = self._of_tenant(principal.tenant)
+        memory = self._memory.tenant(principal.tenant)
         return Toolbox(memory, user=principal.user, program=principal.program)
 
 

@@ -147,12 +147,9 @@ class McpServer(FastMCP):
         )
 
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
-        prompts = {prompt.name: prompt.arguments or [] for prompt in await self.list_prompts()}
-        names = {name: [argument.name for argument in known] for name, known in prompts.items()}
+        prompts = await self.list_prompts()
+        names = {it.name: [one.name for one in it.arguments or ()] for it in prompts}
         _check_names("prompt", name, names, arguments or {})
-        required = {argument.name for argument in prompts[name] if argument.required}
-        if missing := required - (arguments or {}).keys():
-            raise ToolError(f"{name} needs {', '.join(sorted(missing))}")
         return await super().get_prompt(name, arguments)
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -271,9 +268,9 @@ async def _with_progress(ctx: Context[Any, Any, Any], work: Coroutine[Any, Any, 
 def add_resources(server: McpServer, *, own: bool) -> None:
     """Add notes and sessions. With `own`, callers reach their own without naming themselves."""
 
-    async def load(read: Callable[..., str], *parts: str) -> str:
-        names = [unquote(part) for part in parts]
-        return await server.work(lambda toolbox: read(toolbox, *names), ResourceError)
+    async def load(read: Callable[..., str], user: str = "", *parts: str) -> str:
+        name, *names = map(unquote, (user, *parts))
+        return await server.work(lambda box: read(box.for_user(name), *names), ResourceError)
 
     if own:
 
@@ -317,28 +314,26 @@ def add_prompt(server: McpServer) -> None:
         user_id: Annotated[str, Field(description="Whose memory to use.")] = "",
     ) -> str:
         """A question with the notes and memories that bear on it, quoted."""
-        return await server.work(lambda toolbox: _prompt(toolbox, question, user_id), ToolError)
+        return await server.work(lambda box: _prompt(box.for_user(user_id), question), ToolError)
 
 
-def _notes(toolbox: Toolbox, user: str | None = None, agent: str | None = None) -> str:
-    box = toolbox.for_user(user)
-    return Notebook(box.memory, user=box.user or "", agent=agent or box.agent).read()
+def _notes(box: Toolbox, agent: str | None = None) -> str:
+    return Notebook(box.memory, user=box.user_id, agent=agent or box.agent).read()
 
 
-def _sessions(toolbox: Toolbox, user: str | None = None) -> str:
-    box = toolbox.for_user(user)
+def _sessions(box: Toolbox) -> str:
+    sessions = box.memory.sessions(
+        user=box.user_id, agent=box.agent, limit=MOST_SESSIONS, newest_first=True
+    )
     rows = [
         {"id": row.id, "agent": row.scope.agent, "created_at": row.created_at.isoformat()}
-        for row in box.memory.sessions(
-            user=box.user or "", agent=box.agent, limit=MOST_SESSIONS, newest_first=True
-        )
+        for row in sessions
     ]
     return json.dumps(rows, ensure_ascii=False)
 
 
-def _session(toolbox: Toolbox, user: str, session: str) -> str:
-    box = toolbox.for_user(user)
-    scope = box.memory.scope(user=box.user or "", agent=box.agent, session=session)
+def _session(box: Toolbox, session: str) -> str:
+    scope = box.memory.scope(user=box.user_id, agent=box.agent, session=session)
     entries = box.memory.messages.list(scope, last=MOST_MESSAGES, max_bytes=MOST_BYTES)
     rows = [
         {"id": row.message_id, "role": row.role, "text": row.text, "at": row.created_at.isoformat()}
@@ -347,12 +342,11 @@ def _session(toolbox: Toolbox, user: str, session: str) -> str:
     return json.dumps(rows, ensure_ascii=False)
 
 
-def _prompt(toolbox: Toolbox, question: str, user_id: str) -> str:
-    box = toolbox.for_user(user_id)
+def _prompt(box: Toolbox, question: str) -> str:
     check_length(question, LONGEST_QUESTION, "question")
     context = box.memory.context(
         question,
-        user=box.user or "",
+        user=box.user_id,
         agent=box.agent,
         max_tokens=PROMPT_TOKENS,
         deadline_ms=DEADLINE_MS,
