@@ -17,7 +17,6 @@ from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.memory import Memory
 from memorist.providers.http import is_loopback
-from memorist.runtime import open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import Limits, build_app
@@ -278,14 +277,7 @@ def make_app(settings: Settings | None = None, worker: WorkerLink | None = None)
 
 
 def _memory(settings: Settings, worker: WorkerLink | None = None) -> Memory:
-    return Memory(
-        open_store(settings.url, settings.durability, settings.max_message_bytes),
-        tenant=settings.tenant,
-        embedder=open_embedder(settings.embedder),
-        extraction=open_extraction(settings),
-        settings=settings,
-        wake_worker=None if worker is None else worker.wake,
-    )
+    return Memory(settings=settings, wake_worker=None if worker is None else worker.wake)
 
 
 def _app(settings: Settings, memory: Memory, worker: WorkerLink | None = None) -> Any:
