@@ -179,9 +179,7 @@ def local_entry(
     return entry | ({"env": environment} if environment else {})
 
 
-def remote_entry(
-    client: str, url: str, key: str | None, tools: str | None = None
-) -> dict[str, Any]:
+def remote_entry(client: str, url: str, key: str | None, tools: str | None) -> dict[str, Any]:
     """The entry of a running server, with the key to it if it requires one."""
     if not opt.is_server(url):
         raise typer.BadParameter("--url is the address of a server: http://… or https://…")

@@ -87,13 +87,12 @@ def _show(report: Report) -> None:
     ]
     facts += [f"{days[0]} to {days[-1]}"] if days else []
     console.print(Text.assemble((report.title, "bold"), (f"  {', '.join(facts)}", "dim")))
-    cells = {"found": report.found, "added": report.added, "there already": report.known}
-    shown = {
-        name: counts.__getitem__
-        for name, counts in list(cells.items())[: 1 if report.dry_run else 3]
-    }
+    cells = {"found": report.found}
+    if not report.dry_run:
+        cells |= {"added": report.added, "there already": report.known}
     if report.found:
-        console.print(render.table(report.found, {"": str, **shown}))
+        columns = {name: counts.__getitem__ for name, counts in cells.items()}
+        console.print(render.table(report.found, {"": str, **columns}))
     for reason, count in report.reasons.most_common():
         places = [one.place for one in report.skipped if one.reason == reason][:PLACES]
         more = ", …" if count > len(places) else ""
