@@ -50,7 +50,7 @@ class WorkerLink:
         """Show the worker among the metrics of this process."""
         metrics.watch("memorist.worker.up", self.read_up)
         metrics.watch("memorist.worker.deaths", self.read_deaths)
-        metrics.add_counters(self.read_counters)
+        metrics.add_counters(lambda: self.state[2:])  # of all workers of this server, so far
 
     @property
     def is_up(self) -> bool:
@@ -58,16 +58,11 @@ class WorkerLink:
         return bool(self.state[0])
 
     def read_up(self) -> Mapping[str, float]:
-        """Whether it runs, as a metric."""
         return {"": self.is_up}
 
     def read_deaths(self) -> Mapping[str, float]:
         """How often it ended though nobody had asked it to."""
         return {"": self.state[1]}
-
-    def read_counters(self) -> list[float]:
-        """What all worker processes of this server have counted, in the order of the metrics."""
-        return list(self.state[2:])
 
 
 class WorkerProcess:
