@@ -27,40 +27,34 @@ def keyset_page(
     read: Callable[..., Sequence[T]],
     query: CursorQuery,
     *,
-    number: Callable[[Any], int] | None = None,
+    by: Callable[[Any], int | str] | None = None,
+    kind: type[int | str] = int,
     moment: str = "created_at",
     big: bool = True,
 ) -> Page[T]:
     """A page that the database cuts: `read` gives `limit` items `after` a place.
 
-    Items are sorted by their `number`, or else by a moment and their id. A batch of items that may
-    be `big` ends at `max_bytes` too.
+    Items are sorted `by` a number or another `kind` of key, or else by a moment and their id. Those
+    that may be `big` are read in batches, each of which ends at `max_bytes` too.
     """
-    key = number or attrgetter(moment, "id")
-    bound = {"max_bytes": MAX_PAGE_BYTES} if big else {}
+    key = by or attrgetter(moment, "id")
 
     def items(after: Any) -> Iterator[T]:
+        if not big:
+            yield from read(limit=query.limit + 1, after=after)
+            return
         left = query.limit + 1
         while left > 0:
-            size = min(left, MAX_BATCH)
-            batch = read(limit=size, after=after, **bound)
-            yield from batch
-            if not batch or (len(batch) < size and not big):
+            batch = read(limit=min(left, MAX_BATCH), after=after, max_bytes=MAX_PAGE_BYTES)
+            if not batch:
                 return
+            yield from batch
             left, after = left - len(batch), key(batch[-1])
 
-    place = read_cursor(query.cursor, *((datetime, str) if number is None else (int,)))
-    taken, more = take_page(items(place[0] if number and place else place), query.limit)
+    place = read_cursor(query.cursor, *((datetime, str) if by is None else (kind,)))
+    taken, more = take_page(items(place[0] if by and place else place), query.limit)
     last: Any = key(taken[-1]) if more else ()
-    return Page(items=taken, next=make_cursor([last] if number else last) if more else None)
-
-
-def named_page(read: Callable[..., Sequence[T]], query: CursorQuery, name: str = "name") -> Page[T]:
-    """A page of a list that goes on after the name of an item."""
-    place = read_cursor(query.cursor, str)
-    items = list(read(limit=query.limit + 1, after=place and place[0]))
-    taken, more = items[: query.limit], len(items) > query.limit
-    return Page(items=taken, next=make_cursor([getattr(taken[-1], name)]) if more else None)
+    return Page(items=taken, next=make_cursor([last] if by else last) if more else None)
 
 
 def take_page(items: Iterable[T], limit: int) -> tuple[list[T], bool]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import Header, Path
@@ -25,7 +26,7 @@ from memorist.server.chat import ChatRuntime
 from memorist.server.http import schemas
 from memorist.server.http.events import STREAM_HEADERS, Accept, event, wants_json, with_pings
 from memorist.server.http.openapi import AT, MEMORY_ID, MESSAGE_ID, SESSION_ID, stream_response
-from memorist.server.http.pagination import Page, keyset_page, named_page
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.messages import Patience
 from memorist.server.http.routing import Caller, Url, operation
 
@@ -118,7 +119,7 @@ def list_users(query: Url[schemas.CursorQuery], caller: Caller) -> Page[User]:
         last = None if after is None else memory.scope(user=after)
         return [User(user=it.user) for it in memory.users(after=last, limit=limit)]
 
-    return named_page(read, query, "user")
+    return keyset_page(read, query, by=attrgetter("user"), kind=str, big=False)
 
 
 @operation("counts", example=_COUNTS)

@@ -181,4 +181,4 @@ def list_summaries(query: Url[SummariesQuery], caller: Caller) -> Page[Summary]:
         session=query.session,
         oldest_first=query.oldest_first,
     )
-    return keyset_page(read, query, number=lambda summary: summary.last_seq)
+    return keyset_page(read, query, by=lambda summary: summary.last_seq)

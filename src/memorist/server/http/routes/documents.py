@@ -81,7 +81,7 @@ def list_versions(query: Url[schemas.AgentPageQuery], caller: Caller) -> Page[No
     """Every version, newest first."""
     read = partial(caller.memory.note_versions.list, caller.scope(query))
     return keyset_page(
-        lambda after, **page: read(before=after, **page), query, number=lambda note: note.version
+        lambda after, **page: read(before=after, **page), query, by=lambda note: note.version
     )
 
 

@@ -70,7 +70,7 @@ class ForgetBody(schemas.SessionRequest):
 def list_jobs(query: Url[JobsQuery], caller: Caller) -> Page[Job]:
     """The jobs that wait, those that were given up, or both, oldest first."""
     read = partial(caller.memory.jobs.list, **caller.place(query), dead=query.dead)
-    return keyset_page(read, query, number=lambda job: job.id, big=False)
+    return keyset_page(read, query, by=lambda job: job.id, big=False)
 
 
 @operation("retry_job", status_code=204)

@@ -1,6 +1,7 @@
 """Memories and facts: what was derived from messages, or added outright."""
 
 from datetime import datetime
+from operator import attrgetter
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
@@ -23,7 +24,7 @@ from memorist.records.query import Forgotten
 from memorist.records.values import Tally, check_moment
 from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT, FACT_ID, MEMORY, MEMORY_ID
-from memorist.server.http.pagination import Page, keyset_page, named_page
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routing import Caller, Url, operation
 
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
@@ -303,7 +304,7 @@ def get_fact_history(
 def list_entities(query: Url[EntitiesQuery], caller: Caller) -> Page[Entity]:
     """What the facts of all times name, by name, with the number of facts up to 1,000."""
     read = partial(caller.memory.facts.entities, user=caller.user(query.user), text=query.text)
-    return named_page(read, query)
+    return keyset_page(read, query, by=attrgetter("name"), kind=str, big=False)
 
 
 @operation("get_neighbourhood", example=Neighbourhood(name="Ada", facts=(FACT,)))

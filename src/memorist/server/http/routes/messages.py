@@ -299,7 +299,7 @@ def _forwards(caller: Caller, query: MessagesQuery) -> Page[LogEntry]:
     def read(after: int | None, **page: int) -> list[LogEntry]:
         return caller.memory.messages.following(scope, after=after or first, **page)
 
-    return keyset_page(read, query, number=lambda entry: entry.seq)
+    return keyset_page(read, query, by=lambda entry: entry.seq)
 
 
 def _backwards(caller: Caller, before: int | None, query: MessagesQuery) -> Iterator[LogEntry]:
@@ -346,7 +346,7 @@ def list_revisions(
         messages = caller.memory.messages.revisions(scope, message_id, **page, after=after or 0)
         return list(enumerate(messages, (after or 0) + 1))
 
-    page = keyset_page(read, query, number=lambda revision: revision[0])
+    page = keyset_page(read, query, by=lambda revision: revision[0])
     return Page(items=[message for _, message in page.items], next=page.next)
 
 
