@@ -1,8 +1,7 @@
 """Memories and facts: what was derived from messages, or added outright."""
 
-from datetime import datetime
-from operator import attrgetter
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path
@@ -21,7 +20,7 @@ from memorist.records.memories import (
     Tier,
 )
 from memorist.records.query import Forgotten
-from memorist.records.values import Tally, check_moment
+from memorist.records.values import Tally
 from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT, FACT_ID, MEMORY, MEMORY_ID
 from memorist.server.http.pagination import Page, keyset_page
@@ -215,8 +214,7 @@ class ChangeFactBody(schemas.AgentRequest):
 def list_facts(query: Url[FactsQuery], caller: Caller) -> Page[Fact]:
     """The facts that hold now, or that held at a moment, as far as was known at another."""
     place, facts = caller.place(query), caller.memory.facts
-    valid = _checked(query.valid or query.as_of, "valid")
-    known = _checked(query.known or query.as_of, "known")
+    valid, known = query.valid or query.as_of, query.known or query.as_of
     names = {"subject", "predicate", "object", "source", "text", "newest_first"}
     about: dict[str, Any] = query.model_dump(include=names)
     if query.always or valid or known:
@@ -224,10 +222,6 @@ def list_facts(query: Url[FactsQuery], caller: Caller) -> Page[Fact]:
     else:
         read = partial(facts.list, **place, **about)
     return keyset_page(read, query, moment="known_from")
-
-
-def _checked(moment: datetime | None, name: str) -> datetime | None:
-    return None if moment is None else check_moment(moment, name, InvalidError)
 
 
 @operation("add_fact", status_code=201, example=AddedId(id=FACT_ID))
@@ -313,9 +307,5 @@ def get_neighbourhood(
 ) -> Neighbourhood:
     """The facts that name someone or something, newest first."""
     return caller.memory.facts.neighbourhood(
-        name,
-        **caller.place(query),
-        as_of=_checked(query.as_of, "as_of"),
-        always=query.always,
-        limit=query.limit,
+        name, **caller.place(query), as_of=query.as_of, always=query.always, limit=query.limit
     )
