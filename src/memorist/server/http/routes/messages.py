@@ -29,6 +29,8 @@ MAX_FOLLOW_S = 300.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
 SessionPath = Annotated[str, Path(description="The session's id.", examples=[SESSION_ID])]
+GoingOn = Annotated[str | None, Field(description="Without, the active one, or a new one.")]
+Origin = Annotated[Source | None, Field(description="Where the words came from.")]
 MessageContent = str | dict[str, Any] | list[Any] | None
 LastEventId = Annotated[
     str | None, Header(max_length=20, description="Of the last event you got.", examples=["7"])
@@ -171,26 +173,20 @@ class MessageBody(schemas.RequestModel):
         return Message(**known | self.arguments("source"))
 
 
-class _NewMessages(schemas.SessionRequest):
-    session: str | None = Field(None, description="Without, the active one, or a new one.")
-    source: Source | None = Field(None, description="Where the words came from.")
-
-
-class AddMessageBody(_NewMessages, MessageBody):
-    """A message to store."""
-
-
-class AddMessagesBody(_NewMessages):
-    """Messages to store in order, in one transaction."""
-
-    messages: list[MessageBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
+class AddMessageBody(schemas.SessionRequest, MessageBody):
+    session: GoingOn = None
+    source: Origin = None
 
 
 class ConversationBody(schemas.SessionRequest):
     """Messages of one user and session."""
 
-    session: str | None = Field(None, description="Without, the active one, or a new one.")
+    session: GoingOn = None
     messages: list[MessageBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
+
+
+class AddMessagesBody(ConversationBody):
+    source: Origin = None
 
 
 class RememberManyBody(schemas.RequestModel):
@@ -201,7 +197,7 @@ class RememberManyBody(schemas.RequestModel):
         max_length=schemas.MAX_ITEMS,
         examples=[[{"user": "ada", "messages": [{"role": "user", "content": "Hi"}]}]],
     )
-    source: Source | None = Field(None, description="Where the words came from.")
+    source: Origin = None
 
 
 class ReviseMessageBody(schemas.SessionRequest, MessageBody):
@@ -261,7 +257,9 @@ def remember_many(body: RememberManyBody, caller: Caller) -> Page[Remembered]:
     return Page(items=caller.memory.remember_many(items, source=body.source))
 
 
-def _remember(body: _NewMessages, inputs: Sequence[MessageBody], caller: Caller) -> Remembered:
+def _remember(
+    body: AddMessageBody | AddMessagesBody, inputs: Sequence[MessageBody], caller: Caller
+) -> Remembered:
     return caller.memory.remember(**_remember_arguments(body, inputs, caller), source=body.source)
 
 
