@@ -8,11 +8,9 @@ from memorist.agents.toolbox import LONGEST_QUESTION
 
 Role = Literal["user", "assistant", "system", "tool"]
 MAX_ITEMS = 1_000
-MAX_HITS = 200
 MAX_PAGE = 500
 MAX_WAIT_MS = 10_000.0
 MAX_TOKENS = 10_000_000
-MAX_ARTICLES = 100
 MAX_INT = 2**31 - 1
 SCOPE_FIELDS = ("user", "agent", "session", "shelf")  # whose memory, and which part of it
 

@@ -71,8 +71,6 @@ class McpApp:
                 self._managers.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            raise RuntimeError("MCP is spoken over HTTP only")
         if not self._managers:
             raise RuntimeError("open run() in the lifespan of the app")
         await self._limited(scope, receive, send)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memorist.agents.toolbox import MOST_HITS
 from memorist.context.window import QUOTED_SCORE, Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
@@ -28,7 +29,7 @@ class RecallBody(schemas.SessionRequest):
     """A question to the memory, and filters."""
 
     question: schemas.Question = Field(examples=["where does she live now?"])
-    limit: Annotated[int, Field(ge=1, le=schemas.MAX_HITS)] = 10
+    limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
     min_score: schemas.Share = Field(MIN_SCORE, description="Hits with a lower score are left out.")
     deadline_ms: schemas.Wait = 50.0
     kind: Names = Field(None, examples=["fact"])

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import Path
 from pydantic import BaseModel, Field
 
+from memorist.agents.toolbox import MOST_ARTICLES
 from memorist.context.documents.excerpts import Retrieved
 from memorist.library import Library
 from memorist.records.documents import Article, ArticleInfo, Note
@@ -117,7 +118,7 @@ class RetrieveBody(schemas.ShelfRequest):
     """A question to the articles, and the tokens for what is quoted."""
 
     query: schemas.Question = Field(examples=["How long may I return it?"])
-    top_k: Annotated[int, Field(ge=1, le=schemas.MAX_ARTICLES)] = 5
+    top_k: Annotated[int, Field(ge=1, le=MOST_ARTICLES)] = 5
     reserved_tokens: schemas.Reserved = Field(0, description="Tokens of the conversation.")
     window: schemas.Tokens = 262_144
     model: schemas.ModelName = ""
