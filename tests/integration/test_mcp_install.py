@@ -9,7 +9,6 @@ import stat
 import sys
 import tomllib
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -324,7 +323,7 @@ def test_a_file_that_changed_in_the_meantime_is_left_as_it_is(tmp_path: Path) ->
     file = tmp_path / "a.json"
     file.write_text('{"newer": 1}')
     with pytest.raises(ConfigError, match="in the meantime"):
-        settings_files.write(file, "{}", '{"a": 1}', now=datetime.now(UTC))
+        settings_files.write(file, "{}", '{"a": 1}')
     assert file.read_text() == '{"newer": 1}'
     assert [path.suffix for path in tmp_path.iterdir() if path != file] == [".bak"]
 
@@ -334,7 +333,7 @@ def test_a_link_stays_a_link_and_no_copy_is_overwritten(tmp_path: Path) -> None:
     target.write_text("1")
     link.symlink_to(target)
     for number in (2, 3):
-        kept = settings_files.write(link, str(number - 1), str(number), now=datetime(2026, 1, 1))
+        kept = settings_files.write(link, str(number - 1), str(number))
         assert kept
         assert kept.read_text() == str(number - 1)
     assert link.is_symlink()

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from memorist.server.http.run import Address, resolve_auth
 from tests.unit.test_cli import start
 
 TOLD = {"command": "python"}
-NOW = datetime(2026, 4, 1, tzinfo=UTC)
 
 
 def test_every_loopback_address_answers_to_its_own_name() -> None:
@@ -65,7 +63,7 @@ def test_a_server_process_that_cannot_start_ends_the_server(tmp_path: Path) -> N
 def test_a_clients_file_with_half_a_character_keeps_it(tmp_path: Path) -> None:
     file, before = tmp_path / "mcp.json", r'{"a": "\ud800"}'
     file.write_text(before)
-    write(file, before, merged(before, "cursor", TOLD, file), now=NOW)
+    write(file, before, merged(before, "cursor", TOLD, file))
     assert json.loads(file.read_text())["a"] == "\ud800"
 
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ def offer(file: Path, before: str, after: str, *, yes: bool, private: bool = Fal
         return
     if not yes and not typer.confirm("Write it?", err=True):
         raise ConfigError("nothing was written")
-    copy = write(file, before, after, now=now(), private=private)
+    copy = write(file, before, after, private=private)
     old_file = f"The old file: {copy}. " if copy else ""
     old_file += "Only you may read it now, as it holds a key. " if private else ""
     remark(f"Written. {old_file}Restart the client.", style="")
@@ -68,9 +67,7 @@ def read(file: Path) -> str:
         raise ConfigError(f"{file} cannot be read ({type(error).__name__})") from None
 
 
-def write(
-    file: Path, before: str, after: str, *, now: datetime, private: bool = False
-) -> Path | None:
+def write(file: Path, before: str, after: str, *, private: bool = False) -> Path | None:
     """Replace the file in one step; return a copy of the old one. `private`: the owner's only."""
     file = file.resolve()  # a link stays a link
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -79,10 +76,13 @@ def write(
             f"{file} is another user's, so a key in it could not be kept from others; "
             "nothing was written. Add what --print shows to a file of your own"
         )
-    copy = _copy(file, now) if file.exists() else None
-    mode = file.stat().st_mode & 0o777 if copy and not private else PRIVATE
-    if copy and private:
-        os.chmod(copy, PRIVATE)  # it may hold the key of an earlier time
+    copy: Path | None = None
+    mode = PRIVATE
+    if file.exists():
+        copy = file.with_name(f"{file.name}.{now():%Y%m%d-%H%M%S-%f}.bak")
+        shutil.copy2(file, copy)
+        mode = PRIVATE if private else file.stat().st_mode & 0o777
+        os.chmod(copy, mode)  # it may hold the key of an earlier time
     descriptor, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         # A lone surrogate stays escaped, as it was.
@@ -107,10 +107,3 @@ def write(
 
 def _is_ours(file: Path) -> bool:
     return os.name != "posix" or file.stat().st_uid == os.getuid()
-
-
-def _copy(file: Path, now: datetime) -> Path:
-    """A copy of the file beside it, under a new name."""
-    copy = file.with_name(f"{file.name}.{now:%Y%m%d-%H%M%S-%f}.bak")
-    shutil.copy2(file, copy)
-    return copy
