@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
-from io import SEEK_END, IOBase
+from io import SEEK_END, IOBase, TextIOBase
 from itertools import filterfalse, groupby
 from os import PathLike
 from tempfile import TemporaryFile
@@ -322,13 +322,17 @@ def _refuse_long(batch: Iterable[Located], most: int) -> None:
 @contextmanager
 def _seekable(chunks: Iterable[bytes] | IO[bytes]) -> Iterator[IO[bytes]]:
     """An archive as a file, which is read twice."""
-    if isinstance(chunks, str | bytes | PathLike):
-        raise InvalidError("give the archive as a file opened to read bytes, or as pieces of bytes")
+    wanted = "give the archive as a file opened to read bytes, or as pieces of bytes"
+    if isinstance(chunks, str | bytes | PathLike | TextIOBase):
+        raise InvalidError(wanted)
     if isinstance(chunks, IOBase) and chunks.seekable():
         yield cast("IO[bytes]", chunks)
     else:
         with TemporaryFile() as file:
-            file.writelines(chunks)
+            for chunk in chunks:
+                if not isinstance(chunk, bytes | bytearray | memoryview):
+                    raise InvalidError(f"{wanted}, got pieces of {type(chunk).__name__}")
+                file.write(chunk)
             yield file
 
 

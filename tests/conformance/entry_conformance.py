@@ -92,9 +92,12 @@ class EntryConformance:
         for value in ({"x": float("nan")}, {1: 2}, {"x": {1}}, {"x": 2**5_000}, {"x": deep}, [1]):
             with pytest.raises(RecordError):
                 put(value=value)
-        for namespace in (("",), ("a.b",), ("a\x00",), ("x" * 1_001,), (1,)):
+        for namespace in (("",), ("a.b",), ("a\x00",), ("x" * 1_001,), (1,), "ab", None, 5):
             with pytest.raises(RecordError):
                 put(namespace=namespace)  # type: ignore[arg-type]
+        for wrong in ({"texts": "many"}, {"texts": None}, {"texts": [1]}, {"ttl": 5}):
+            with pytest.raises(RecordError, match=f"{next(iter(wrong))} must be"):
+                put(**wrong)
         for wrong in ({"limit": -1}, {"offset": -1}, {"where": {"n": {"$in": [1]}}}):
             with pytest.raises(InvalidError):
                 Search(**wrong)

@@ -206,7 +206,11 @@ class PageConformance:
                 store.note_versions(scope, before=wrong)
             with pytest.raises(InvalidError, match="limit"):
                 store.items(scope, limit=wrong)
-        for wrong in ("x", 1, (MARCH,), (MARCH, 1), ("x", "y")):
+            for page in ({"after": wrong, "limit": 1}, {"after": 0, "limit": wrong}):
+                with pytest.raises(InvalidError, match="must be a whole number"):
+                    store.following(scope.within(session="a"), **page)
+        naive = MARCH.replace(tzinfo=None)
+        for wrong in ("x", 1, (MARCH,), (MARCH, 1), ("x", "y"), (naive, "y")):
             for listed in (store.items, store.facts, store.sessions, store.articles):
                 with pytest.raises(InvalidError, match="after"):
                     listed(scope, after=wrong)

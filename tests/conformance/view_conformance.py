@@ -240,6 +240,7 @@ class ViewConformance:
         assert store.note(scope) == second
         assert store.note(scope, version=1) == first
         assert store.note(scope, version=9) is None
+        assert store.note(scope, version=2**63 - 1) is None
         assert store.note_versions(scope) == [second, first]
         assert worded(store, scope, [("tea",)], limit=9) == []
         [match] = worded(store, scope, [("coffee",)], limit=9)

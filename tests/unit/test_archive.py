@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import re
 import tracemalloc
@@ -272,6 +273,12 @@ def test_while_memories_are_rebuilt_nothing_is_exported(memory: Memory, exported
     memory.store.rebuild(memory.scope(user="ada"))
     with pytest.raises(ConflictError, match="being rebuilt"):
         b"".join(memory.export("ada"))
+
+
+def test_an_archive_of_anything_but_bytes_is_refused(memory: Memory) -> None:
+    for wrong in ("a.jsonl.gz", b"x", ["text"], io.StringIO("text")):
+        with pytest.raises(InvalidError, match="give the archive as a file opened to read bytes"):
+            memory.restore(wrong)  # type: ignore[arg-type]
 
 
 def test_an_archive_is_told_from_other_files(exported: bytes) -> None:

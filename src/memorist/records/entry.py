@@ -9,7 +9,7 @@ from typing import Any
 
 from memorist.errors import InvalidError, RecordError
 from memorist.records.json_values import MAX_JSON_DEPTH, check_json
-from memorist.records.values import check_key, check_moment
+from memorist.records.values import check_key, check_moment, check_type
 
 Namespace = tuple[str, ...]
 MAX_TTL = timedelta(days=366_000)
@@ -61,10 +61,17 @@ class Put(Placed):
                 raise RecordError(f"value must be a dict, got {type(self.value).__name__}")
             value = check_json(self.value, "value", any_text=True)
             object.__setattr__(self, "value", value)
-        if self.ttl is not None and abs(self.ttl) > MAX_TTL:
-            raise RecordError(f"ttl is longer than {MAX_TTL.days} days")
+        texts = self.texts  # one text would be taken for its characters, each a passage of its own
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise RecordError(f"texts must be a list of texts, got {type(texts).__name__}")
+        for text in texts:
+            check_type(text, str, "each of texts", RecordError)
+        if self.ttl is not None:
+            check_type(self.ttl, timedelta, "ttl", RecordError)
+            if abs(self.ttl) > MAX_TTL:
+                raise RecordError(f"ttl is longer than {MAX_TTL.days} days")
         if self.written_at is not None:
-            check_moment(self.written_at, "written_at")
+            object.__setattr__(self, "written_at", check_moment(self.written_at, "written_at"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +136,8 @@ def entry_id(namespace: Namespace, key: str) -> str:
 
 def path_of(namespace: Namespace) -> str:
     """A namespace as one text: its labels joined by full stops, which they must not contain."""
-    if isinstance(namespace, str):
-        raise RecordError("a namespace is a tuple of labels, not one text")
+    if not isinstance(namespace, tuple | list):
+        raise RecordError(f"a namespace is a tuple of labels, not {type(namespace).__name__}")
     for label in namespace:
         if not isinstance(label, str) or not label or "." in label:
             raise RecordError("a namespace's labels are texts, not empty, without a full stop")

@@ -109,10 +109,12 @@ def reply_id(question_id: str, number: int) -> str:
     return str(uuid.uuid5(namespace, f"{number} {question_id}"))
 
 
-def check_type(value: object, kind: type, field: str) -> None:
+def check_type(
+    value: object, kind: type, field: str, error: type[InvalidError] = InvalidError
+) -> None:
     """Refuse an argument of another type, as a path where a Memory is wanted."""
     if not isinstance(value, kind):
-        raise InvalidError(f"{field} must be a {kind.__name__}, got {type(value).__name__}")
+        raise error(f"{field} must be a {kind.__name__}, got {type(value).__name__}")
 
 
 def check_text(value: object, field: str, error: type[InvalidError] = RecordError) -> str:

@@ -25,7 +25,7 @@ def note(db: Db, scope: Scope, *, version: int | None = None) -> Note | None:
     if version is None:
         notes = _notes(db, scope, "note", {})
     else:
-        page = {"least": version, "before": version + 1, "limit": 1}
+        page = {"least": version, "before": min(version, END) + 1, "limit": 1}
         notes = _notes(db, scope, "note_versions", page)
     return notes[0] if notes else None
 

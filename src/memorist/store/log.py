@@ -230,7 +230,8 @@ def following(
     db: Db, scope: Scope, *, after: int, limit: int, max_bytes: int | None = None
 ) -> list[LogEntry]:
     """The messages of a session after a seq, oldest first."""
-    rows = db.page("following", max_bytes, **scope.columns(), after=after, limit=limit)
+    page = {"after": check_count(after, "after"), "limit": check_count(limit, "limit")}
+    rows = db.page("following", max_bytes, **scope.columns(), **page)
     return _entries(db, rows, scope.session or "")
 
 

@@ -108,7 +108,8 @@ def dated_page(
         case None:
             pass
         case (datetime() as moment, str(id_)):
-            known = to_micros(moment), check_text(id_, "the id in after", InvalidError)
+            at = to_micros(check_moment(moment, "the moment in after", InvalidError))
+            known = at, check_text(id_, "the id in after", InvalidError)
             place = (min if newest_first else max)(place, known)
         case _:
             raise InvalidError("after must be the moment and the id of the last item before")
