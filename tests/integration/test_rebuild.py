@@ -184,6 +184,25 @@ def test_a_correction_that_was_undone_does_not_come_back(target: str, is_derived
             memory.jobs.rebuild(user="ada")
 
 
+@pytest.mark.parametrize("kind", ["memory", "fact"])
+def test_an_edited_memory_is_forgotten_in_all_its_words_with_its_facts(
+    target: str, kind: str
+) -> None:
+    with opened(target) as memory:
+        memory.remember("I live in Rome.", user="ada")
+        assert memory.jobs.catch_up() == 0
+        [old], [fact] = memory.memories.list(user="ada"), memory.facts.list(user="ada")
+        new = memory.memories.change(old.id, user="ada", text="I dwell in Rome.")
+        new = memory.memories.change(new, user="ada", text="I dwell in the old city.")
+        assert [fact.object for fact in memory.facts.list(user="ada")] == ["Rome"]
+        gone = memory.forget(user="ada", memory=new if kind == "memory" else fact.id)
+        assert (gone.counts["memories"], gone.counts["facts"]) == (3, 1)
+        assert views(memory) == {}
+        memory.jobs.rebuild(user="ada")
+        assert memory.jobs.catch_up() == 0
+        assert views(memory) == {}
+
+
 def test_a_fact_added_by_hand_yields_again_to_what_was_said_later(target: str) -> None:
     with opened(target) as memory:
         memory.facts.add("user", "lives in", "Oslo", user="ada", valid_from=START)

@@ -132,6 +132,15 @@ def test_an_edited_memory_goes_with_its_message(memory: Memory, ada: str) -> Non
     assert memory.memories.list(user=ada, state="all") == []
 
 
+def test_the_words_that_an_edited_memory_had_can_be_forgotten_alone(
+    memory: Memory, ada: str
+) -> None:
+    old = memory.memories.add("Ada lives in Rome.", user=ada)
+    new = memory.memories.change(old, user=ada, text="Ada lives somewhere.")
+    memory.forget(user=ada, memory=old)
+    assert [it.id for it in memory.memories.list(user=ada, state="all")] == [new]
+
+
 def test_facts_by_filter_their_chain_and_their_graph(memory: Memory, ada: str) -> None:
     munich = memory.facts.add("Ada", "lives in", "Munich", user=ada, source="web")
     berlin = memory.facts.change(munich, user=ada, object="Berlin")

@@ -12,7 +12,7 @@ from typing import Any
 from memorist.errors import NotFoundError
 from memorist.language.pronouns import SAID_CHARS, borrows, has_pronoun, people_in
 from memorist.records.log import check_source
-from memorist.records.memories import CORRECTED, Fact, MemoryItem
+from memorist.records.memories import CORRECTED, EDITED, Fact, MemoryItem
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
@@ -61,10 +61,7 @@ def forget(
     elif record_id is not None:
         if not db.rows("is_put", id=record_id) and not db.rows("view_exists", id=record_id):
             raise NotFoundError("no memory, fact, article or entry with this id for this user")
-        going = [record_id, *db.column("facts_of_memory", id=record_id)]
-        for fact in records(db, scope, [record_id]):
-            if isinstance(fact, Fact):
-                going += [item.id for item in stating(db, scope, fact)]
+        going = _with_other_forms(db, scope, record_id)
         gone = _forget_derived(db, scope, going)
         keep_by_hand(db, scope, going)  # or a rebuild would bring them back
     elif source is not None:
@@ -145,6 +142,21 @@ def _forget_some(
     gone = _forget_messages(db, scope, messages, also=[*also, *_borrowing(db, scope, messages)])
     gone["jobs"] += db.run("delete_message_jobs", seqs=seqs)
     return gone
+
+
+def _with_other_forms(db: Db, scope: Scope, id_: str) -> list[str]:
+    """A record, what states it, the words that it had before a person edited it, and its facts."""
+    going = [id_]
+    for fact in records(db, scope, [id_]):
+        for item in stating(db, scope, fact) if isinstance(fact, Fact) else ():
+            going.append(item.id)
+            while item.reason == EDITED and item.superseded_by:
+                [item] = records(db, scope, [item.superseded_by])  # type: ignore[list-item]
+                going.append(item.id)
+    for each in going:  # which grows
+        going += [old.id for old in superseded_by(db, scope, each) if old.reason == EDITED]
+        going += db.column("facts_of_memory", id=each)
+    return list(dict.fromkeys(going))
 
 
 def _borrowing(
