@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from types import MethodType
-from typing import IO, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast
+from typing import IO, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from memorist import client_json as codec
 from memorist.config import Settings
@@ -226,10 +226,6 @@ class RemoteJobs(Jobs):
                 break
             time.sleep(POLL_S)
         return left
-
-    def spent(self) -> NoReturn:
-        """The budget is the server's own."""
-        raise NotHereError("the model's budget")
 
 
 class RemoteEntries(Entries):
