@@ -16,9 +16,9 @@ from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.memories import Change, Expire, Promote
 from memorist.records.message import UNSET, Message, to_messages
-from memorist.records.query import NO_FILTERS, check_deadline, check_score
+from memorist.records.query import NO_FILTERS, check_deadline
 from memorist.records.scope import Scope
-from memorist.records.values import batches
+from memorist.records.values import batches, check_share
 
 T = TypeVar("T")
 MAX_DEADLINE_MS = 10_000  # the longest that a server searches
@@ -53,7 +53,7 @@ def search_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `search` as a request holds them, checked as at hand."""
     body = dict(arguments)
     scope, filters = body.pop("scope"), body.pop("filters", NO_FILTERS)
-    check_score(body.get("min_score", 0.0))
+    check_share(body.get("min_score", 0.0), "min_score")
     body["deadline_ms"] = deadline_json(body.get("deadline_ms", UNSET))
     names = {"kind": filters.kinds, "category": filters.categories, "role": filters.roles}
     others = {"tags": filters.tags, "after": filters.after, "before": filters.before}

@@ -11,7 +11,7 @@ from memorist import defaults
 from memorist.errors import InvalidError
 from memorist.records.message import ROLES
 from memorist.records.scope import Scope
-from memorist.records.values import check_key, check_moment, check_whole
+from memorist.records.values import check_key, check_moment, check_share, check_whole
 
 T = TypeVar("T", bound=tuple[Any, ...])
 HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
@@ -93,12 +93,6 @@ def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tupl
     return tuple(names)
 
 
-def check_score(min_score: object) -> None:
-    """Raise unless this is a number from 0 to 1."""
-    if not (isinstance(min_score, int | float) and 0 <= min_score <= 1):
-        raise InvalidError("min_score must be a number from 0 to 1; 0 gives all that was found")
-
-
 def check_deadline(deadline_ms: object) -> None:
     """Raise unless this is a number above 0, or None."""
     if deadline_ms is not None and not (isinstance(deadline_ms, int | float) and deadline_ms > 0):
@@ -121,7 +115,7 @@ class Query:
         if not isinstance(self.question, str):
             raise InvalidError(f"question must be a string, got {type(self.question).__name__}")
         check_whole(self.limit, "limit", 1)
-        check_score(self.min_score)
+        check_share(self.min_score, "min_score")
         check_deadline(self.deadline_ms)
 
 
