@@ -110,7 +110,7 @@ def test_an_exception_is_raised_and_the_next_reply_follows() -> None:
 def test_a_script_that_is_over_says_so() -> None:
     model = ScriptedChatModel(["only"])
     model.invoke("hi")
-    with pytest.raises(ProviderError, match="over after 1 replies"):
+    with pytest.raises(ProviderError, match="the script is over"):
         model.invoke("secret")
 
 

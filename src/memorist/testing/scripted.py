@@ -16,9 +16,9 @@ With `max_input_tokens`, a longer prompt is refused as a provider would, and no 
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 from memorist.context.tokens import TokenCounter
@@ -103,7 +103,8 @@ class ScriptedChatModel(BaseChatModel):
             raise InvalidError("replies is a list of replies, or a function of the messages")
         fields["replies"] = replies
         super().__init__(**fields)
-        self._script = _until_over(repeat(replies) if callable(replies) else replies)
+        over = ProviderError("the script is over: give it one more reply")
+        self._script = chain(repeat(replies) if callable(replies) else replies, repeat(over))
         self.counter = self.counter or TokenCounter(tokenizer_for())
 
     @property
@@ -197,16 +198,6 @@ class ScriptedChatModel(BaseChatModel):
         return reply.model_copy(
             update={"usage_metadata": reply.usage_metadata or usage, "response_metadata": about}
         )
-
-
-def _until_over(replies: Iterable[Any]) -> Iterator[Any]:
-    """The replies, and after them an error each time."""
-    count = 0
-    for reply in replies:
-        count += 1
-        yield reply
-    while True:
-        yield ProviderError(f"the script is over after {count} replies: give it one more")
 
 
 def _message(reply: Any, messages: list[BaseMessage]) -> AIMessage | Cut:
