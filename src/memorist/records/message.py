@@ -268,14 +268,9 @@ MessageLike = str | Message | Mapping[str, Any]
 
 def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
     """Messages, from one or several in any form that is accepted."""
-    if isinstance(given, Message | str | Mapping):
-        given = [given]
-    elif _is_pair(given):
-        return [_to_message(given)]  # which refuses it
-    elif not isinstance(given, Iterable):
-        kind = type(given).__name__
-        raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
-    return [one if isinstance(one, Message) else _to_message(one) for one in given]
+    is_one = isinstance(given, Message | str | Mapping) or _is_pair(given)
+    several: Iterable[Any] = given if isinstance(given, Iterable) and not is_one else [given]
+    return [one if isinstance(one, Message) else _to_message(one) for one in several]
 
 
 def _to_message(given: Any) -> Message:
@@ -288,7 +283,8 @@ def _to_message(given: Any) -> Message:
         return Message.from_response_dict(dict(given))
     if _is_pair(given):
         raise InvalidError(f"give a pair as a dict: {{'role': {given[0]!r}, 'content': …}}")
-    raise InvalidError("give messages, dicts with a role, or text")
+    kind = type(given).__name__
+    raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
 
 
 def _is_pair(given: Any) -> bool:
