@@ -195,7 +195,7 @@ class Engine(Protocol):
     def pack(self, message: Message) -> dict[str, Any]:
         """The columns in which this database keeps a message's content."""
 
-    def words(self, owner: str, stems: Sequence[str]) -> Any:
+    def words(self, owner: str, words: Sequence[str]) -> Any:
         """The stems of a text in the form in which this database indexes them."""
 
     def view_words(self, owner: str, text: str) -> Any:

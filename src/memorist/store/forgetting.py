@@ -89,7 +89,7 @@ def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
         db.run("count_change", base=None)
     if people_in(old[-SAID_CHARS:]) != people_in(new[-SAID_CHARS:]):
         seqs = [seq for seq, _ in places]
-        later = dict(db.rows("messages_read_after", seqs=seqs, most=READ_TOGETHER))
+        later: dict[str, Any] = dict(db.rows("messages_read_after", seqs=seqs, most=READ_TOGETHER))
         for entry in find(db, user, list(later)):
             text = entry.message.text
             if len(text) > SAID_CHARS or has_pronoun(text):  # no long work in a transaction

@@ -145,7 +145,7 @@ class PostgresDb(Db):
         self._waiting.append(new)
         return new
 
-    def _statement(self, query: str, values: dict[str, Any], **how: bool) -> SentStatement:
+    def _statement(self, query: str, values: dict[str, Any], **how: Any) -> SentStatement:
         """A statement with the values that it names."""
         sql, values = QUERIES[query], {"owner": self.owner, "now": self.now, **values}
         return SentStatement(sql, {name: values[name] for name in numbered(sql)[1]}, **how)
