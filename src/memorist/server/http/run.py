@@ -218,7 +218,7 @@ def serve(
             ready(bound)
             uvicorn.Server(uvicorn_config(app, **options)).run(sockets=[listening])
             return
-        with _memory(settings) as memory:
+        with Memory(settings=settings) as memory:
             _app(settings, memory)  # here once, as errors in a server process would reach nobody
         make = partial(make_app, settings, link)
         config = uvicorn_config(make, factory=True, workers=workers, **options)
@@ -273,11 +273,8 @@ def make_app(settings: Settings | None = None, worker: WorkerLink | None = None)
     settings = settings or Settings.from_environment()
     set_up_logging(settings)
     sys.setswitchinterval(THREAD_SECONDS)
-    return _app(settings, _memory(settings, worker), worker)
-
-
-def _memory(settings: Settings, worker: WorkerLink | None = None) -> Memory:
-    return Memory(settings=settings, wake_worker=None if worker is None else worker.wake)
+    memory = Memory(settings=settings, wake_worker=None if worker is None else worker.wake)
+    return _app(settings, memory, worker)
 
 
 def _app(settings: Settings, memory: Memory, worker: WorkerLink | None = None) -> Any:
