@@ -333,6 +333,18 @@ def test_an_entry_of_countless_values_is_refused_and_a_line_of_them_left_out(
     assert (report.found, report.reasons) == ({"messages": 1}, {"too many values": 1})
 
 
+def test_a_message_that_is_none_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:
+    good = {"role": "user", "content": "Hi"}
+    odd = [{**good, "n": float("nan")}, {**good, "n": "\ud800"}]
+    wrong = [{**good, "role": "assistant", "tool_calls": calls} for calls in (["x"], [1], [None])]
+    one_by_one = fill(tmp_path / "one", {"chat.jsonl": lines(*odd, *wrong, good)})
+    together = fill(tmp_path / "all", {"chat.jsonl": lines({"messages": [*odd, *wrong, good]})})
+    for folder in (one_by_one, together):
+        report = examine(Source(folder), format="openai_jsonl")
+        assert report.found == {"messages": 3}
+        assert report.reasons == {"response tool_calls must be a list of dicts": 3}
+
+
 def test_what_could_do_harm_is_refused(tmp_path: Path) -> None:
     link = zipfile.ZipInfo("link.md")
     link.external_attr = 0o120777 << 16
@@ -358,7 +370,12 @@ def test_what_could_do_harm_is_refused(tmp_path: Path) -> None:
     assert report.reasons == {"a link that leads out of the folder": 1}
     with pytest.raises(RecordError, match="not a file or folder"):
         Source(folder / "pipe.md")
-    for database in ("mysql://ada:secret@host/db", "host=localhost password=secret"):
+    nameless = tmp_path / "nameless.zip"
+    with zipfile.ZipFile(nameless, "w") as packed:
+        for name in ("", ".", "a.md"):
+            packed.writestr(zipfile.ZipInfo(name), b"# A\n\nText.\n")
+    assert Source(nameless).names() == ["a.md"]
+    for database in ("mysql://ada:secret@host/db", "host=localhost password=secret", "a\x00.md"):
         with pytest.raises(RecordError, match="give a file") as refused:
             Source(database)
         assert "secret" not in str(refused.value)

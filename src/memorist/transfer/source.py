@@ -48,7 +48,8 @@ class Source:
             self.name, self.tables = "the database", Tables(text)
             return
         text = text.removeprefix("sqlite:///")
-        if "://" in text or "password=" in text:  # which the report would quote
+        # The report would quote a password; no file has a name with NUL.
+        if "://" in text or "password=" in text or "\x00" in text:
             raise RecordError("give a file, a folder, or a database as postgresql://…")
         home = Path(text).expanduser()
         self.name = _shown(home.name)
@@ -178,6 +179,8 @@ def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, zipfile.ZipInfo]]:
     """The files of a zip; one that could do harm raises."""
     for member in archive.infolist():
         name, path = _shown(member.filename), PurePosixPath(member.filename.replace("\\", "/"))
+        if not path.parts:  # "" or ".", which is no file
+            continue
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             raise RecordError(f"the zip names a file outside of it: {name}")
         if stat.S_ISLNK(member.external_attr >> 16):

@@ -5,12 +5,12 @@ its id, user, title and date are read where it has them. Single messages belong 
 that they name, or else to one of their file.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from memorist.errors import InvalidError, MessageError
-from memorist.records.json_values import dump_json
 from memorist.records.message import ROLES, Message
 from memorist.records.values import MadeAt
 from memorist.transfer.items import Item, Skipped, Turn, moment, stable_id
@@ -42,12 +42,12 @@ def read(source: Source) -> Iterator[Item]:
             place, value = entry
             messages = _messages(value)
             if messages is not None:
-                session = _text(value, "id", *_SESSIONS) or stable_id(name, dump_json(messages))
+                session = _text(value, "id", *_SESSIONS) or _id_of(messages)
                 title = _text(value, "title")
                 for number, said in enumerate(messages, start=1):
                     yield _turn(f"{place}, message {number}", said, value, session, title)
             else:
-                whole_file = whole_file or stable_id(name, file, dump_json(value))
+                whole_file = whole_file or _id_of(value, file)
                 yield _turn(place, value, value, _text(value, *_SESSIONS) or whole_file)
 
 
@@ -81,7 +81,8 @@ def _message(
     if role in ROLES and isinstance(content, str) and not calls:
         answers = said.get("tool_call_id")
         return Message(role, content, id_, said.get("name"), tool_call_id=answers, created_at=at)
-    if isinstance(calls, list):  # one without an id gets the same one each time
+    if isinstance(calls, list) and all(isinstance(call, dict) for call in calls):
+        # One without an id gets the same one each time.
         named = [{"id": f"{id_}-{number}", **call} for number, call in enumerate(calls)]
         said = {**said, "tool_calls": named}
     return Message.from_response_dict({**said, "id": id_}, message_id=id_, created_at=at)
@@ -94,6 +95,11 @@ def _messages(value: Mapping[str, Any]) -> list[Any] | None:
 
 def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("role"), str) and "content" in value
+
+
+def _id_of(value: Any, *file: str) -> str:
+    """The same id for the same content, also where that is no strict JSON, as NaN."""
+    return stable_id(name, *file, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _text(value: Mapping[str, Any], *keys: str) -> str | None:
