@@ -209,6 +209,13 @@ class Runtime:
         return indexer
 
 
+# Addresses, also with a slash too few, of which SQLite would make a file with the password in its
+# name; its own URIs, whose "?mode=ro" would be a part of the name.
+_NO_PATH = re.compile(
+    r"\w[\w+.-]*://|\w[\w+.-]+:/|(?:postgres(?:ql)?|file):|(?:host|dbname|user|password|service) ?="
+)
+
+
 def open_store(
     url: str,
     durability: str = "full",
@@ -220,8 +227,8 @@ def open_store(
         with needs_extra("postgres"):
             from memorist.store.postgres.store import PostgresStore
         return PostgresStore(url, clock=clock, max_message_bytes=max_message_bytes)
-    path = url.removeprefix("sqlite:///")
-    if not path or re.match(r"\w[\w+.-]*://|(?:host|dbname|user|password|service) ?=", path):
+    path = os.path.expanduser(url.removeprefix("sqlite:///"))
+    if not path or _NO_PATH.match(path):
         raise ConfigError(
             "the store (MEMORIST_URL, --db) is a path, :memory:, sqlite:///path or "
             "postgresql://…; for the http:// address of a server use memorist.connect(url)"

@@ -333,6 +333,7 @@ def test_a_toolbox_for_many_takes_the_user_of_each_call(memory: Memory) -> None:
         ("store_fact", {"content": "SECRET", "subject": "SECRET"}),
         ("manage_long_term_memory", {"operation": "SECRET"}),
         ("retrieve_context", {"query": "SECRET", "top_k": 0}),
+        ("retrieve_context", {"query": "tea", "reserved_tokens": "SECRET"}),
     ],
 )
 def test_bad_input_is_refused_in_words_that_repeat_none_of_it(

@@ -19,7 +19,7 @@ from memorist.records.log import Source, least_trusted
 from memorist.records.memories import Kind
 from memorist.records.message import ROLES, Message, readable
 from memorist.records.query import Recall
-from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, new_id
+from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, check_type, new_id
 from memorist.records.wire import OTHER_ROLES
 
 DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can
@@ -331,6 +331,7 @@ class Toolbox(CheckedSettings):
         """
         check_length(query, LONGEST_QUESTION, "query")
         check_count(top_k, MOST_ARTICLES, "top_k")
+        check_type(reserved_tokens, int, "reserved_tokens")
         counter, library = TokenCounter(self.window.counts_with()), self.articles()
         budget, model, cited = self.window.budget, self.window.model, list[CitedArticle]()
         left = budget - reserved_tokens
