@@ -70,7 +70,24 @@ def test_what_holds_now_stands_above_what_it_updates_and_says_why(memory: Memory
     hits = memory.recall(QUESTION, user="ada", deadline_ms=None).hits
     assert hits[0].why.parts["update"] > 0
     assert hits[0].score >= hits[1].score
-    assert hits[1].over == ""  # it is likely, and no more
+    assert hits[1].over == "probably until May 2026"  # it is likely, and no more
+    early = memory.recall(QUESTION, user="ada", before=MAY + timedelta(days=9), deadline_ms=None)
+    assert early.hits[0].over == ""
+
+
+def test_a_window_marks_what_is_probably_over_unless_it_states_what_holds(tmp_path: Path) -> None:
+    clock = lambda: MAY + timedelta(days=90)  # noqa: E731
+    with Memory(tmp_path / "memory.db", clock=clock) as memory:
+        tell(memory, 0, "i take the tram to the office these days", "my aunt Vera lives in Porto")
+        tell(memory, 20, "the tram line is closed, so i cycle to the office now")
+        tell(memory, 40, "aunt Vera got a goat, it eats half of Porto")
+        asked = {"user": "ada", "max_tokens": 2_000, "deadline_ms": None}
+        window = memory.context("how do I get to the office?", **asked)
+        assert "user, probably until May 2026:\n> i take the tram" in str(
+            window.messages[0]["content"]
+        )
+        window = memory.context("where does my aunt live?", **asked)
+        assert "probably" not in str(window.messages[0])
 
 
 @pytest.mark.parametrize(("minutes", "linked"), [(10, {}), (70, {MUNICH: GRAZ})])

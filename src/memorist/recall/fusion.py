@@ -23,10 +23,11 @@ from memorist.language.people import names_someone, names_user
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
 from memorist.records.memories import Fact
-from memorist.records.query import Found, Hit, Passage, Update
+from memorist.records.query import Found, Hit, Passage, Record, Update, past
 from memorist.records.values import to_micros
 
 DAY = 86_400_000_000  # microseconds
+NOTHING: Mapping[str, Record] = {}
 BEST_OF_SESSION = 3
 DEPTH = 90  # passages that each channel finds at most
 SCORE, FULL, SHARE = itemgetter(1), itemgetter(2), itemgetter(3)  # of a `Found`, but faster
@@ -353,12 +354,17 @@ def _lift(board: Board, passages: Mapping[int, Passage], step: float) -> None:
 
 
 def newer_first(
-    question: str, hits: Sequence[Hit], updates: Sequence[Update], *, about_past: bool = False
+    question: str,
+    hits: Sequence[Hit],
+    updates: Sequence[Update],
+    overtaken: Mapping[str, Record] = NOTHING,
+    *,
+    about_past: bool = False,
 ) -> list[Hit]:
     """The hits, with what a user said of a matter later above what they said of it before.
 
-    That two messages are on the same matter is known from the facts they state (`updates`), or
-    told by their words. A question about the past turns this round. What is asked about and is
+    That two messages are on the same matter is known from the facts they state (`updates`), likely
+    where one was linked to what it has `overtaken`, or told by their words. A question about the past turns this round. What is asked about and is
     over stays marked so. Hits beyond the first ten stay where they are.
     """
     asked = content_stems(question) if updates or len(hits) > 1 else set[str]()
@@ -374,6 +380,8 @@ def newer_first(
     def leads(hit: Hit, other: Hit) -> bool:
         newer, older = (other, hit) if about_past else (hit, other)
         if newer.id in successors.get(older.id, ()):
+            return True
+        if older.id in overtaken and newer.id == overtaken[older.id].id:
             return True
         if newer.created_at <= older.created_at or newer.speaker != older.speaker:
             return False
@@ -428,6 +436,21 @@ def answer_first(
             hit.why.ranks["fact"] = place + 1
         order.insert(place, hit)
     return order
+
+
+def probably_over(hits: Sequence[Hit], overtaken: Mapping[str, Record], now: datetime) -> list[Hit]:
+    """The hits, with a mark on each that a later message probably updates."""
+    return [
+        replace(hit, over=f"probably {past(overtaken[hit.id].created_at, now)}")
+        if hit.id in overtaken and not hit.over
+        else hit
+        for hit in hits
+    ]
+
+
+def shares_words(one: Record, other: Record) -> bool:
+    """Whether two messages share a word that says something."""
+    return not content_stems(one.text).isdisjoint(content_stems(other.text))
 
 
 def _successors(

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from types import ModuleType
@@ -46,7 +46,9 @@ from memorist.recall.fusion import (
     answer_first,
     fuse,
     newer_first,
+    probably_over,
     relevance,
+    shares_words,
 )
 from memorist.records.memories import Fact
 from memorist.records.query import (
@@ -171,6 +173,7 @@ class RecallRun:
         self._timings: dict[str, float] = {}
         self._total = 0
         self._updates: list[Update] = []
+        self._overtaken: Mapping[str, Match] = {}
         self._floor = 0.0
         self._best: float | None = None  # the score of the best that was found, if anything was
         self._late: list[str] = []
@@ -205,7 +208,10 @@ class RecallRun:
             task.drop()  # or it would keep its thread for nobody
         hits = self._rerank(self._note_late(answer))
         question, about_past = self._query.question, self._about_past
-        hits = newer_first(question, hits, self._updates, about_past=about_past)
+        holding = {update.message_id for update in self._updates if update.holds}
+        overtaken = {id_: by for id_, by in self._overtaken.items() if id_ not in holding}
+        hits = newer_first(question, hits, self._updates, overtaken, about_past=about_past)
+        hits = probably_over(hits, overtaken, self._query.now)
         if facts := self._facts.result_or([]):
             asked_at = self._query.filters.before or self._query.now
             hits = answer_first(hits, facts, asked_at, about_past=about_past)
@@ -349,9 +355,25 @@ class RecallRun:
             texts = self._read(sorted(passages))
             chosen = self._fuse(finds, {id_: passages[id_] for id_ in texts}, limit)
         hits = [_hit(record, texts[record.passage.id], self._query) for record in chosen]
-        if over := [hit.id for hit in hits if hit.over]:
+        self._overtaken = self._overtaken_among(chosen, texts)
+        if over := [hit.id for hit in hits if hit.over or hit.id in self._overtaken]:
             self._updates = self._searcher.store.updates(self._query.scope, over)
         return hits, finds.keys()
+
+    def _overtaken_among(
+        self, chosen: Sequence[fusion.RankedRecord], texts: Mapping[int, Match]
+    ) -> dict[str, Match]:
+        """The messages that later ones of the same matter probably update, each with that one."""
+        linked = {it.passage.id: it.passage.overtaken_by for it in chosen}
+        unread = {by for by in linked.values() if by} - texts.keys()
+        texts = {**texts, **self._read(sorted(unread))} if unread else texts
+        pairs = ((texts[id_], texts[by]) for id_, by in linked.items() if by in texts)
+        asked_at = self._query.filters.before or self._query.now
+        return {
+            older.id: newer
+            for older, newer in pairs
+            if newer.created_at <= asked_at and shares_words(older, newer)
+        }
 
     def _fuse(
         self, finds: dict[str, list[Found]], passages: dict[int, Passage], limit: int
