@@ -22,7 +22,7 @@ from memorist.language.lexicon import (
 )
 from memorist.language.likeness import names_in
 from memorist.language.patterns import Pattern
-from memorist.language.people import names_someone
+from memorist.language.people import names_someone, names_user
 from memorist.language.pronouns import NOBODY, named, without_names
 from memorist.language.text import HIDDEN, hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.language.unsafe import find_secrets, injections, visible
@@ -32,7 +32,7 @@ from memorist.lifecycle.marks import ALWAYS, CERTAIN, NOTHING, read_as, sure_mar
 from memorist.lifecycle.statement import OWN, STATEMENT_EDGES, RuleMatch, Statement, distance
 from memorist.providers.reader import LEAST, LEAST_IN_LIST, UNREAD, MarkedMessage
 from memorist.records.log import is_trusted
-from memorist.records.memories import PLANS, Candidate, Claim, Kind
+from memorist.records.memories import PLANS, Candidate, Claim, Kind, plain_text
 from memorist.records.message import Message
 from memorist.records.values import fold, normalize
 
@@ -149,7 +149,8 @@ def _worth_keeping(
             whole = named(sentence, said, rules, known)
             as_read = whole == sentence  # "she" is not the speaker, nor what the reader knows
             allowed, known_to_reader = (tried, reading) if as_read else (groups, UNREAD)
-            marked = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
+            sure = [RuleMatch(*mark, rules) for mark in sure_marks(whole, marks, rules)]
+            marked = [it for it in sure if not _is_of_known(it, whole, known)]
             if found := _read(whole, rules, allowed, marked, known_to_reader):
                 moved = said and rules.cues["moved"].search(plain(said[-1]))
                 yield found._replace(moved=bool(moved))
@@ -165,6 +166,21 @@ def _without_orders(text: str, languages: list[Language]) -> str:
             start, end = order.span()
             text = text[:start] + " " * (end - start) + text[end:]
     return text
+
+
+def _is_of_known(mark: RuleMatch, sentence: str, known: Mapping[str, str]) -> bool:
+    """Whether a sentence without a word for the speaker says of somebody known what a mark reads.
+
+    A name that is known is not another one because of such a sentence, either: "It'll be Rome".
+    """
+    predicate = str(mark.rule.predicate)
+    if mark.rule.ends or mark.language.cues["own"].search(plain(sentence)):
+        return False
+    if names_user(predicate):
+        begins = mark.parts.start() == 0 or mark.language.cues["names"].search(plain(sentence))
+        return not begins and any(map(names_user, known.values()))
+    first = plain_text(sentence).split()[:1]
+    return mark.rule.group in OWN and any(not names_user(known.get(it, "name")) for it in first)
 
 
 def _answers_for_other(sentence: str, before: str, rules: Language) -> bool:
@@ -346,12 +362,21 @@ def _meaningful(sentence: Sentence, statement: Statement) -> list[RuleMatch]:
     matches = [
         match
         for match in sentence.matches
-        if not any(match is it or (_reads(it, match) and not match.is_certain) for it in of_others)
+        if not any(match is it or _is_of_same(it, match) for it in of_others)
         and _says_something(match, statement)
         and (not match.rule.predicate or _believed(match, statement, sentence.reading))
     ]
     matches = statement.without_past_plans(statement.without_called_off(matches))
     return _agreed(statement.without_idle(matches), statement)
+
+
+def _is_of_same(other: RuleMatch, match: RuleMatch) -> bool:
+    """Whether a match reads what is said of others in fewer words: "Sven got a job at Gazelle"."""
+    if match.is_marked:
+        return _reads(other, match) and not match.is_certain
+    same = match.rule.predicate is not None and match.rule.predicate == other.rule.predicate
+    parts = (it.parts for it in (match, other) if "object" in it.parts.groupdict())
+    return same and match.rule.group in OWN and len({it.span("object") for it in parts}) == 1
 
 
 def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessage) -> list[Claim]:

@@ -158,19 +158,43 @@ class Statement(NamedTuple):
             return True
         if match.is_marked:
             return not match.is_certain and self._goes_on_about(match)
-        cues, (start, end) = match.language.cues, match.parts.span()
+        cues, start = match.language.cues, match.parts.start()
         named = match.parts.groupdict()
         has = match.rule.predicate == "related"  # "she got a cat called Milo"
         if (named.get("relation") and not has) or named.get("thing"):
             return False
-        if cues["own"].search(plain(self.text[start:end])):
+        if self._names_speaker(match):
             return False
+        if cues["own"].search(plain(match.parts[0])) and match.rule.predicate:
+            return True  # "my colleague Sven uses Vim"
         joined = match.language.joins.match(plain(match.parts[0]))  # "and work at Siemens"
         if match.rule.group not in (_DONE_TOO if joined else OWN) and not has:
             return False
-        first, _ = self.clauses.around(start, start + 1)
-        before = self.text[first : start + (joined.end() if joined else 0)]
+        before = (
+            self._said_before(start) + self.text[start : start + (joined.end() if joined else 0)]
+        )
         return bool(cues["subjects"].search(plain(before).rstrip()))
+
+    def _said_before(self, start: int) -> str:
+        """What its clause says before a place, remarks in brackets left out."""
+        first, _ = self.clauses.around(start, start + 1)
+        led = self.text[:first].rstrip()
+        if self.text[:start].rstrip().endswith(")"):
+            led, first = self.text[:start].rstrip(), start
+        if not led.endswith(")") or "(" not in led:
+            return self.text[first:start]
+        return f"{self._said_before(led.rindex('(')).rstrip()} {self.text[first:start]}"
+
+    def _names_speaker(self, match: RuleMatch) -> bool:
+        """Whether a match names the speaker, and not only as whose colleague somebody is."""
+        start, end = match.parts.span()
+        told, relations = plain(self.text[start:end]), match.language.relations
+        owns = [
+            told[own.end() :].lower().split()[:2]
+            for own in match.language.cues["own"].finditer(told)
+        ]
+        is_of_relative = match.rule.group in (*OWN, "project") and match.language.spaced
+        return any(not (is_of_relative and relations.keys() & {*words}) for words in owns)
 
     def _is_had_by_other(self, match: RuleMatch) -> bool:
         """Whether others have whom a match names: "my sister had twins, Max and Ruby".

@@ -364,8 +364,9 @@ def newer_first(
     """The hits, with what a user said of a matter later above what they said of it before.
 
     That two messages are on the same matter is known from the facts they state (`updates`), likely
-    where one was linked to what it has `overtaken`, or told by their words. A question about the past turns this round. What is asked about and is
-    over stays marked so. Hits beyond the first ten stay where they are.
+    where one was linked to what it has `overtaken`, or told by their words. A question about the
+    past turns this round. What is asked about and is over stays marked so. Hits beyond the first
+    ten stay where they are.
     """
     asked = content_stems(question) if updates or len(hits) > 1 else set[str]()
     sent: dict[datetime | None, str] = {it.created_at: it.id for it in hits if it.role in OWN}

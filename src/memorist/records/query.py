@@ -198,9 +198,9 @@ class Record:
     """A text that was found, with the id of its record.
 
     `speaker` is the name that a message was stored with. `over` marks what holds no longer, "until
-    April 2026" (of this month, "until 3 April 2026") or "history", "probably until April 2026" where
-    a later message probably changed it, `partly_over` a message of which only what was not asked
-    about holds no longer; `sources` are the messages that a memory or fact came from.
+    April 2026" (of this month, "until 3 April 2026") or "history", or "probably until April 2026"
+    where a later message probably changed it, `partly_over` a message of which only what was not
+    asked about holds no longer; `sources` are the messages that a memory or fact came from.
     """
 
     kind: HitKind
