@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memorist.providers.daemon_pool import DaemonPool, Task
+from memorist.recall import search
 from memorist.recall.search import AT_ONCE, Searcher
 from memorist.records.message import Message
 from memorist.records.query import Passage, Query
@@ -189,10 +190,11 @@ def test_many_searches_at_once_take_turns_and_all_hear_meaning(store: SqliteStor
 
 
 def test_a_turn_that_nobody_gives_back_is_not_waited_for_longer_than_some_deadlines(
-    store: SqliteStore,
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(search, "PATIENCE", 0.05)  # so that the deadline itself is a long one
     searcher = Searcher(store=store, embedder=Counting(), turns=threading.Semaphore(0))
-    asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=100)
+    asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=10_000)
     heard = searcher.search(asked)
     searcher.close()
     assert [hit.text for hit in heard.hits] == ["I moved to Berlin"]
