@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,8 @@ from memorist.cli.settings_files import write
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.server.http.run import Address, resolve_auth
+from tests.support import program
+from tests.support.forked import Forked
 from tests.unit.test_cli import start
 
 TOLD = {"command": "python"}
@@ -52,12 +53,16 @@ if __name__ == "__main__":
 
 
 def test_a_server_process_that_cannot_start_ends_the_server(tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text(BROKEN)
-    command = [sys.executable, str(tmp_path / "broken.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no luck today" in done.stderr
-    assert "ConfigError: a server process ended while it started (exit code 1)" in done.stderr
+    (script := tmp_path / "broken.py").write_text(BROKEN)
+    ready = program.__name__, "memorist.server.http.run"
+    with tempfile.TemporaryFile("w+") as errors:
+        server = Forked(program.__name__, script, ready=ready, stderr=errors.fileno())
+        said, _ = server.communicate(timeout=120)
+        errors.seek(0)
+        problems = errors.read()
+    assert (server.wait(), said) == (1, b"")
+    assert "no luck today" in problems
+    assert "ConfigError: a server process ended while it started (exit code 1)" in problems
 
 
 def test_a_clients_file_with_half_a_character_keeps_it(tmp_path: Path) -> None:
