@@ -17,7 +17,15 @@ from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import db
 from memorist.store.sqlite.store import SqliteEngine, SqliteStore
-from tests.conformance.conformance import SearchConformance, StoreConformance
+from tests.conformance.conformance import (
+    ForgetConformance,
+    LifeConformance,
+    LogConformance,
+    QueueConformance,
+    SearchConformance,
+    SessionConformance,
+    StoreConformance,
+)
 from tests.support.pgbouncer import pooled
 from tests.support.postgres import Server
 
@@ -30,12 +38,21 @@ class TestSqlite(StoreConformance):
             yield store
 
 
-class TestSqliteInMemory(StoreConformance):
+class TestSqliteInMemory(
+    LogConformance, SessionConformance, QueueConformance, ForgetConformance, LifeConformance
+):
+    """The same statements by one connection: what is written, and by several at once."""
+
     @pytest.fixture(scope="class")
     @classmethod
     def store(cls) -> Iterator[Store]:
         with SqliteStore(":memory:") as store:
             yield store
+
+
+@pytest.mark.prove
+class TestAllOfSqliteInMemory(TestSqliteInMemory, StoreConformance):
+    pass
 
 
 class TestPostgresWithPgvector(StoreConformance):
