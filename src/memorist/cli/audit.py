@@ -110,18 +110,11 @@ def _show(report: Audit, texts: dict[str, str], shown: list[Finding]) -> None:
 
 
 def _report_fields(report: Audit, texts: dict[str, str], shown: list[Finding]) -> dict[str, Any]:
-    with_texts, findings = set(map(id, shown)), []
+    findings = []
     for finding in report.findings:
         fields = render.fields_of(finding)
-        if id(finding) in with_texts:
+        if finding in shown:
             fields["texts"] = [texts[id_] for id_ in finding.ids[:EXAMPLES]]
         findings.append(fields)
-    return {
-        "memories": report.memories,
-        "facts": report.facts,
-        "clean": report.clean,
-        "kinds": {k: {"count": report.counts[k], "share": report.share(k)} for k in KINDS},
-        "findings": findings,
-        "comparisons": report.comparisons,
-        "uncompared": report.uncompared,
-    }
+    kinds = {kind: {"count": report.counts[kind], "share": report.share(kind)} for kind in KINDS}
+    return render.fields_of(report) | {"clean": report.clean, "kinds": kinds, "findings": findings}

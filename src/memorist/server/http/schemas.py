@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from memorist.agents.toolbox import LONGEST_QUESTION
+from memorist.records.log import Source
 
 Role = Literal["user", "assistant", "system", "tool"]
 MAX_ITEMS = 1_000
@@ -32,6 +33,7 @@ ShelfName = Annotated[str | None, Field(description="A shared shelf, not the use
 PageSize = Annotated[
     int, Field(ge=1, le=MAX_PAGE, description="How many items at most; fewer where they are long.")
 ]
+Origin = Annotated[Source | None, Field(description="Where it came from.")]
 NewestFirst = Annotated[bool, Field(description="From the newest back.")]
 ModelName = Annotated[str, Field(max_length=200, description="Whose tokens are counted.")]
 Scrub = Annotated[bool, Field(description="Remove the bytes from the files too, within a minute.")]

@@ -8,7 +8,6 @@ from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, Field
 
 from memorist.errors import InvalidError, NotFoundError
-from memorist.records.log import Source
 from memorist.records.memories import (
     Change,
     Entity,
@@ -29,7 +28,6 @@ from memorist.server.http.routing import Caller, Url, operation
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
 RecordId = Annotated[str, Path(description="The memory's or the fact's id.", examples=[FACT_ID])]
-Origin = Annotated[Source | None, Field(description="Where it came from.")]
 Sources = Annotated[schemas.Ids | None, Field(description="Ids of the messages that say so.")]
 SearchText = Annotated[
     str | None, Field(max_length=1_000, description="Words; the last one may be a beginning.")
@@ -98,7 +96,7 @@ class AddMemoryBody(schemas.SessionRequest):
     category: str | None = Field(None, examples=["personal"])
     importance: schemas.Share | None = Field(None, examples=[0.8])
     tags: schemas.Ids | None = Field(None, examples=[["home"]])
-    source: Origin = None
+    source: schemas.Origin = None
     sources: Sources = None
     expires_at: AwareDatetime | None = Field(None, examples=["2030-01-01T00:00:00Z"])
     said_at: SaidAt = None
@@ -196,7 +194,7 @@ class AddFactBody(schemas.AgentRequest):
     corrects: bool = Field(False, description="What was stored before was wrong.")
     valid_from: AwareDatetime | None = Field(None, examples=["2026-03-01T00:00:00Z"])
     valid_to: AwareDatetime | None = None
-    source: Origin = None
+    source: schemas.Origin = None
     sources: Sources = None
     said_at: SaidAt = None
     id: ForeignId = None

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from memorist.errors import ConflictError, InvalidError, NotFoundError, naming_item
 from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
-from memorist.records.log import LogEntry, Remembered, Session, SessionSummary, Source
+from memorist.records.log import LogEntry, Remembered, Session, SessionSummary
 from memorist.records.message import Message
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
@@ -29,8 +29,7 @@ MAX_FOLLOW_S = 300.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
 SessionPath = Annotated[str, Path(description="The session's id.", examples=[SESSION_ID])]
-GoingOn = Annotated[str | None, Field(description="Without, the active one, or a new one.")]
-Origin = Annotated[Source | None, Field(description="Where the words came from.")]
+SessionToFill = Annotated[str | None, Field(description="Else the active one, or a new one.")]
 MessageContent = str | dict[str, Any] | list[Any] | None
 LastEventId = Annotated[
     str | None, Header(max_length=20, description="Of the last event you got.", examples=["7"])
@@ -174,19 +173,19 @@ class MessageBody(schemas.RequestModel):
 
 
 class AddMessageBody(schemas.SessionRequest, MessageBody):
-    session: GoingOn = None
-    source: Origin = None
+    session: SessionToFill = None
+    source: schemas.Origin = None
 
 
 class ConversationBody(schemas.SessionRequest):
     """Messages of one user and session."""
 
-    session: GoingOn = None
+    session: SessionToFill = None
     messages: list[MessageBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
 
 
 class AddMessagesBody(ConversationBody):
-    source: Origin = None
+    source: schemas.Origin = None
 
 
 class RememberManyBody(schemas.RequestModel):
@@ -197,7 +196,7 @@ class RememberManyBody(schemas.RequestModel):
         max_length=schemas.MAX_ITEMS,
         examples=[[{"user": "ada", "messages": [{"role": "user", "content": "Hi"}]}]],
     )
-    source: Origin = None
+    source: schemas.Origin = None
 
 
 class ReviseMessageBody(schemas.SessionRequest, MessageBody):
