@@ -26,7 +26,7 @@ from memorist.agents.toolbox import Toolbox
 from memorist.config import Settings
 from memorist.context.tokens import TokenCounter
 from memorist.language.lexicon import category_of
-from memorist.lifecycle.policy import classified, has_room, refusal
+from memorist.lifecycle.policy import classified, has_room, may_become_memory
 from memorist.lifecycle.settings import should_promote
 from memorist.lifecycle.tools import lessons
 from memorist.records.log import LogEntry
@@ -180,9 +180,9 @@ def test_tools_that_fail_are_remembered_more() -> None:
 
 def test_the_controller_has_these_numbers() -> None:
     policy = Policy()
-    assert refusal(Message("user", "tea"), place=1) == "it is too short"
-    assert refusal(Message("user", "teas"), place=1) is None
-    assert refusal(Message("user", "x" * 6_001), place=1) is not None
+    assert not may_become_memory(Message("user", "tea"), place=1)
+    assert may_become_memory(Message("user", "teas"), place=1)
+    assert not may_become_memory(Message("user", "x" * 6_001), place=1)
     assert has_room(4)
     assert not has_room(5)
     assert policy.short_term == 200

@@ -208,6 +208,26 @@ class TestTimesToLive:
 
 
 class TestOperations:
+    def test_fields_to_index_are_a_list_and_a_text_is_not_taken_for_its_characters(
+        self, memory: Memory, store: MemoristStore
+    ) -> None:
+        wrong: Any
+        for wrong in ("text", True, [5], {"text": 1}):
+            with pytest.raises(InvalidError, match=r"^index must be"):
+                store.put(ADA, "k", {"text": "tea"}, index=wrong)
+            with pytest.raises(InvalidError, match=r"^fields must be"):
+                MemoristStore(memory, fields=wrong)
+        assert store.get(ADA, "k") is None
+
+    def test_a_page_of_namespaces_that_cannot_be_is_refused(self, store: MemoristStore) -> None:
+        store.put(ADA, "k", {"n": 1})
+        wrong: Any
+        for name in ("limit", "offset", "max_depth"):
+            for wrong in (-1, 1.5, "1"):
+                with pytest.raises(InvalidError, match=f"^{name} must be a whole number"):
+                    store.list_namespaces(**{name: wrong})
+        assert store.list_namespaces(max_depth=None) == [ADA]
+
     def test_asyncio_gives_the_same(self, store: MemoristStore) -> None:
         async def use() -> list[Any]:
             await store.aput(ADA, "k", {"n": 1})

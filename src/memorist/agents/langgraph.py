@@ -22,6 +22,7 @@ from memorist.records.entry import (
 )
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
+from memorist.records.values import check_keys
 
 with needs_extra("langgraph"):
     from langgraph.store import base
@@ -56,7 +57,8 @@ class MemoristStore(NamesArguments, base.BaseStore):
         ttl: base.TTLConfig | None = None,
         deadline_ms: float | None = DEADLINE_MS,
     ) -> None:
-        self._memory, self._fields, self._deadline_ms = memory, tuple(fields), deadline_ms
+        self._memory, self._deadline_ms = memory, deadline_ms
+        self._fields = check_keys(fields, "fields")  # a text would be taken for its characters
         self.ttl_config = ttl
         shared = shared_scope(memory.tenant_name, "store", name)
         self.scope = shared if user is None else memory.scope(user=user)
@@ -111,6 +113,10 @@ class MemoristStore(NamesArguments, base.BaseStore):
                     refresh=op.refresh_ttl,
                 )
             case base.ListNamespacesOp():
+                page = {"limit": op.limit, "offset": op.offset, "max_depth": op.max_depth or 0}
+                for name, value in page.items():
+                    if not isinstance(value, int) or value < 0:
+                        raise InvalidError(f"{name} must be a whole number, and not negative")
                 return Namespaces()
             case base.PutOp():
                 return None
@@ -124,7 +130,7 @@ class MemoristStore(NamesArguments, base.BaseStore):
         put = Put(namespace=tuple(op.namespace), key=op.key, value=op.value, ttl=ttl)
         if put.value is None or op.index is False:
             return put
-        fields = self._fields if op.index is None else op.index
+        fields = self._fields if op.index is None else check_keys(op.index, "index")
         return replace(put, texts=tuple(texts_of(put.value, fields)))
 
 
