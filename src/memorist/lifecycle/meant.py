@@ -16,7 +16,8 @@ from memorist.language.text import is_single_valued, stems
 from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem, plain_text
 
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
-_DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
+_MEANT = re.compile(r" \[[^\]]+\]$")  # what its dates mean, which a memory ends with
+_DAY = re.compile(r"(\d{1,2})(st|nd|rd|th|\.)?")
 _FIGURE = re.compile(r"\w*\d+(?:[.:]\d+)*\w*")
 _DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
 
@@ -27,8 +28,9 @@ def meant_by(
     """What is right and what is wrong in a memory; a correction may name only what is right."""
     right, wrong = instead
     right = next((one.object for one in candidate.claims if right.endswith(one.object)), right)
-    if wrong:
-        return right, wrong
+    if wrong:  # "not the 5th but the 12th of May" leaves no "12th of May of May"
+        first, _, rest = right.partition(" ")
+        return (first if rest and f"{wrong} {rest}" in item.text else right), wrong
     spans = find_dates(item.text, item.created_at, 1)
     told = item.text[slice(*spans[0].place)] if spans else ""
     if day := _DAY.fullmatch(right) if told else None:
@@ -42,6 +44,15 @@ def meant_by(
     single = [fact.object for fact in stated if is_single_valued(fact.predicate)]
     single = single or [fact.object for fact in stated if names_someone(fact.predicate)]
     return right, single[0] if len(single) == 1 else ""
+
+
+def in_new_dates(text: str, said_at: datetime) -> str:
+    """A memory whose date is another one now, with what that means instead of what it meant."""
+    told = _MEANT.sub("", text)
+    if told == text:
+        return text
+    meant = dict.fromkeys(span.text for span in find_dates(told, said_at, 1) if span.relative)
+    return f"{told} [{'; '.join(meant)}]" if meant else told
 
 
 def named(thing: str) -> Pattern:

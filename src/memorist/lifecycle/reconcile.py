@@ -19,6 +19,7 @@ from memorist.language.people import names_someone
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.meant import (
     end_of,
+    in_new_dates,
     is_mistaken,
     meant_by,
     named,
@@ -126,6 +127,7 @@ def _corrected(
         text = named(wrong).sub(right, item.text) if wrong else item.text
         if text == item.text or not _may_change(candidate, item):
             continue
+        text = in_new_dates(text, item.created_at)
         told = replace(candidate, sources=tuple(dict.fromkeys((*item.sources, *candidate.sources))))
         id_ = derived_id("memory", told.sources, text)
         new = replace(item, id=id_, text=text, sources=told.sources, created_at=told.said_at)
