@@ -33,7 +33,7 @@ def failure(model: ChatModel, timeout_s: float = 5, **more: Any) -> ProviderErro
     started = time.monotonic()
     with pytest.raises(ProviderError) as caught:
         complete(model, timeout_s, **more)
-    assert time.monotonic() - started < timeout_s + 1
+    assert time.monotonic() - started < timeout_s + 10  # seconds, on a busy machine
     said = "".join(traceback.format_exception(caught.value)) + repr(model)
     assert KEY not in said
     assert SECRET not in said

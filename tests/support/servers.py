@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.support.forked import Forked
-
-PATIENCE_S = 90.0  # with a machine that does much else
+from tests.support.waiting import PATIENCE_S
 
 _started: list[ServerProcess] = []
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+PATIENCE_S = 300.0  # with a machine that does much else
 
-def until(condition: Callable[[], object], timeout_s: float = 60) -> None:
+
+def until(condition: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
     """Return as soon as the condition holds; fail if it does not within the time."""
     end, pause_s = time.monotonic() + timeout_s, 0.005
     while not condition():
