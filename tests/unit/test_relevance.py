@@ -123,7 +123,7 @@ def test_a_small_memory_gives_what_bears_on_the_question(
 
 
 def test_one_message_among_many_is_quoted_alone(memory: Memory) -> None:
-    texts = [f"{text} ({number})" for number, text in enumerate(islice(cycle(SMALL_TALK), 300))]
+    texts = [f"{text} ({number})" for number, text in enumerate(islice(cycle(SMALL_TALK), 120))]
     chat(memory, *texts, "I'm allergic to peanuts.")
     made = memory.context("What am I allergic to?", user="ada", max_tokens=8_000, deadline_ms=None)
     assert len(made.receipt.part("memories").ids) <= 3
