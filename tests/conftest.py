@@ -37,7 +37,6 @@ settings.load_profile("default" if os.environ.get("MEMORIST_PROVE") else "steady
 
 
 LONG = (
-    "tests/test_adapters",
     "tests/server/test_raw_http",
     "tests/server/test_mcp_fuzz",
     "tests/crash/",

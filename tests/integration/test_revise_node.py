@@ -56,17 +56,6 @@ def test_every_message_is_stored_with_what_the_document_lists(memory: Memory) ->
     assert stored(memory) == [("user", "Message 0."), ("assistant", "Message 1.")]
 
 
-def test_half_a_character_as_a_stream_that_is_cut_leaves_it_is_stored(memory: Memory) -> None:
-    said = HumanMessage("gulls \ud83d and \x00 boats")
-    state = {"messages": [said], "session_id": "s1", "user_id": "ada"}
-    [update], _ = run(build_server(memory, program=True), state)
-    assert update == NOTHING
-    [(role, text)] = stored(memory)
-    assert role == "user"
-    assert text.startswith("gulls ")
-    assert " boats" in text
-
-
 def test_a_message_is_sent_once_by_a_node_and_stored_once_by_all(memory: Memory) -> None:
     _, manager = run(build_server(memory, program=True), talk(2), talk(2), talk(3))
     assert len(manager.named("store_session_message")) == 3

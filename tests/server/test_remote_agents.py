@@ -22,6 +22,7 @@ from memorist.agents.toolbox import Toolbox
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
 from memorist.testing.scripted import ScriptedChatModel
+from memorist_adapters.openai_agents import MemoristSession
 from tests.support.http_server import serving
 
 
@@ -114,8 +115,6 @@ def test_langgraphs_store(at_hand: Memory, remote: Memory) -> None:
 
 
 def test_an_adapter(at_hand: Memory, remote: Memory) -> None:
-    from memorist_adapters.openai_agents import MemoristSession  # its SDK takes seconds to import
-
     async def talk() -> list[Any]:
         session = MemoristSession(remote, user="ada", session="talk")
         await session.add_items([{"role": "user", "content": "I live in Berlin."}])

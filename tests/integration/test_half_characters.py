@@ -1,4 +1,4 @@
-"""Half a character, as a stream that is cut leaves it, and NUL: no adapter fails at them."""
+"""Half a character, as a stream that is cut leaves it, and NUL: no door fails at them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 from autogen_agentchat.messages import TextMessage
 from google.adk.events import Event
 from google.genai.types import Content, FunctionCall, Part
+from langchain_core.messages import HumanMessage
 from llama_index.core.base.llms.types import ChatMessage
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
 from memorist import Memory
+from memorist.server.mcp.server import build_server
 from memorist_adapters.adk import MemoristSessionService
 from memorist_adapters.autogen import MemoristMemory as AutogenMemory
 from memorist_adapters.llama_index import MemoristMemory as LlamaMemory
 from memorist_adapters.pydantic_ai import MemoristMemory as PydanticMemory
+from tests.support.revising import NOTHING, run
 
 HALF = "gulls \ud83d and \x00 boats"
 NAMED: Any = {"user": "ada", "session": "s1"}
@@ -59,6 +62,13 @@ def test_in_pydantic_ai(memory: Memory) -> None:
     chat.add([ModelResponse([TextPart(HALF), ToolCallPart("look", {"at": HALF}, "c1")])])
     [response] = chat.messages()
     assert isinstance(response, ModelResponse)
+    check_log(memory)
+
+
+def test_in_the_revise_node(memory: Memory) -> None:
+    state = {"messages": [HumanMessage(HALF)], "session_id": "s1", "user_id": "ada"}
+    [update], _ = run(build_server(memory, program=True), state)
+    assert update == NOTHING
     check_log(memory)
 
 
