@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -69,3 +70,16 @@ def test_a_memory_says_which_database_it_is_in_and_no_password(postgres_url: str
     url = f"postgresql://{place}?user={parts.username}&password={parts.password}"
     with Memory(url, embedder=None, tenant="acme") as memory:
         assert repr(memory) == f"Memory('postgresql://{parts.username}@{place}', tenant='acme')"
+
+
+@pytest.mark.parametrize("url", ["~/m.db", "sqlite:///~/m.db"])
+def test_a_path_in_the_home_folder_is_there_also_where_no_shell_reads_it(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MEMORIST_URL", url)
+    with Memory(embedder=None, extraction=None) as memory:
+        memory.remember("Hi", user="ada")
+    assert (tmp_path / "home" / "m.db").is_file()
+    assert [it.name for it in tmp_path.iterdir()] == ["home"]

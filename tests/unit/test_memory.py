@@ -32,6 +32,7 @@ from memorist.agents.toolbox import Toolbox
 from memorist.derived import DerivedPart
 
 DSN = "host=localhost dbname=memory password=secret"
+SLIPS = ("postgresql:/ada:secret@host/db", "postgres:host", "https:/host", "file:m.db?mode=ro")
 
 
 @pytest.fixture(autouse=True)
@@ -418,9 +419,6 @@ def test_durability_is_a_setting_and_a_wrong_one_is_a_config_error(
         Memory()
 
 
-SLIPS = ("postgresql:/ada:secret@host/db", "postgres:host", "https:/host", "file:m.db?mode=ro")
-
-
 @pytest.mark.parametrize(
     "url", ["mysql://host/db", "htp://host", "sqlite://m.db", "redis://x", DSN, *SLIPS]
 )
@@ -431,19 +429,6 @@ def test_a_url_of_an_unknown_kind_is_a_config_error_and_no_folder(
     with pytest.raises(ConfigError):
         Memory(url)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("url", ["~/m.db", "sqlite:///~/m.db"])
-def test_a_path_in_the_home_folder_is_there_also_where_no_shell_reads_it(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("MEMORIST_URL", url)
-    with Memory(embedder=None, extraction=None) as memory:
-        memory.remember("Hi", user="ada")
-    assert (tmp_path / "home" / "m.db").is_file()
-    assert [it.name for it in tmp_path.iterdir()] == ["home"]
 
 
 def test_a_path_that_cannot_be_a_file_is_an_error_of_ours(tmp_path: Path) -> None:
