@@ -149,10 +149,11 @@ def _with_other_forms(db: Db, scope: Scope, id_: str) -> list[str]:
     going = [id_]
     for fact in records(db, scope, [id_]):
         for item in stating(db, scope, fact) if isinstance(fact, Fact) else ():
-            going.append(item.id)
-            while item.reason == EDITED and item.superseded_by:
-                [item] = records(db, scope, [item.superseded_by])  # type: ignore[list-item]
-                going.append(item.id)
+            form: MemoryItem | Fact = item
+            going.append(form.id)
+            while form.reason == EDITED and form.superseded_by:
+                [form] = records(db, scope, [form.superseded_by])
+                going.append(form.id)
     for each in going:  # which grows
         going += [old.id for old in superseded_by(db, scope, each) if old.reason == EDITED]
         going += db.column("facts_of_memory", id=each)
