@@ -98,9 +98,11 @@ class EntryConformance:
         for wrong in ({"texts": "many"}, {"texts": None}, {"texts": [1]}, {"ttl": 5}):
             with pytest.raises(RecordError, match=f"{next(iter(wrong))} must be"):
                 put(**wrong)
-        for wrong in ({"limit": -1}, {"offset": -1}, {"where": {"n": {"$in": [1]}}}):
+        searches: list[dict[str, Any]]
+        searches = [{"limit": -1}, {"offset": -1}, {"where": {"n": {"$in": [1]}}}]
+        for search in searches:
             with pytest.raises(InvalidError):
-                Search(**wrong)
+                Search(**search)
 
     def test_a_second_value_takes_the_place_of_the_first(self, store: Store) -> None:
         scope = fresh_owner()

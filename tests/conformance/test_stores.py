@@ -17,15 +17,11 @@ from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import db
 from memorist.store.sqlite.store import SqliteEngine, SqliteStore
-from tests.conformance.conformance import (
-    ForgetConformance,
-    LifeConformance,
-    LogConformance,
-    QueueConformance,
-    SearchConformance,
-    SessionConformance,
-    StoreConformance,
-)
+from tests.conformance.conformance import SearchConformance, StoreConformance
+from tests.conformance.life_conformance import LifeConformance
+from tests.conformance.log_conformance import LogConformance
+from tests.conformance.queue_conformance import ForgetConformance, QueueConformance
+from tests.conformance.session_conformance import SessionConformance
 from tests.support.pgbouncer import pooled
 from tests.support.postgres import Server
 

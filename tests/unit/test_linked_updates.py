@@ -81,8 +81,8 @@ def test_a_window_marks_what_is_probably_over_unless_it_states_what_holds(tmp_pa
         tell(memory, 0, "i take the tram to the office these days", "my aunt Vera lives in Porto")
         tell(memory, 20, "the tram line is closed, so i cycle to the office now")
         tell(memory, 40, "aunt Vera got a goat, it eats half of Porto")
-        asked = {"user": "ada", "max_tokens": 2_000, "deadline_ms": None}
-        window = memory.context("how do I get to the office?", **asked)
+        question = "how do I get to the office?"
+        window = memory.context(question, user="ada", max_tokens=2_000, deadline_ms=None)
         assert "user, probably until May 2026:\n> i take the tram" in str(
             window.messages[0]["content"]
         )
