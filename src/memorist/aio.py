@@ -13,7 +13,7 @@ from memorist.derived import Facts, Memories
 from memorist.documents import Articles, Entries, NoteVersions
 from memorist.library import Library
 from memorist.memory import Memory
-from memorist.namespaces import ApiKeys, Jobs, Messages, like
+from memorist.namespaces import ApiKeys, Jobs, Messages
 from memorist.notebook import Notebook
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -61,6 +61,17 @@ class threaded(Generic[P, T]):
 
     def __get__(self, it: Wrapper[Any] | None, kind: type) -> Callable[P, Coroutine[Any, Any, T]]:
         return self._call if it is None else MethodType(self._call, it)
+
+
+def like(
+    method: Callable[Concatenate[Any, P], Any],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
+    """Gives a method the parameters of another one, for type checkers and `help`."""
+
+    def dressed(own: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
+        return functools.wraps(method)(own)
+
+    return dressed
 
 
 class AsyncMessages(Wrapper[Messages]):
@@ -312,9 +323,11 @@ class AsyncMemory(Wrapper[Memory]):
         """Articles to find and quote: shared by the tenant under a name, or a user's own."""
         return AsyncLibrary(self._wrapped.library(name, user=user, agent=agent))
 
-    @like(Memory.export)
-    async def export(self, *args: Any, **named: Any) -> AsyncIterator[bytes]:
-        chunks = self._wrapped.export(*args, **named)
+    async def export(
+        self, user: str | None = None, *, vectors: bool = False
+    ) -> AsyncIterator[bytes]:
+        """See `Memory.export`."""
+        chunks = self._wrapped.export(user, vectors=vectors)
         while chunk := await to_thread(next, chunks, b""):
             yield chunk
 

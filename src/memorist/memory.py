@@ -18,7 +18,7 @@ from memorist.derived import Facts, Memories
 from memorist.documents import Articles, Entries, NoteVersions
 from memorist.errors import InvalidError, naming_item
 from memorist.lifecycle.settings import Extraction
-from memorist.namespaces import ApiKeys, Jobs, Messages, like, stored
+from memorist.namespaces import ApiKeys, Jobs, Messages, stored
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
@@ -178,13 +178,21 @@ class Memory(NamesArguments):
         scope = self.scope(user=user, agent=agent, session=session)
         return self.store.sessions(scope, limit=limit, after=after, newest_first=newest_first)
 
-    @like(sessions)
     def session_summaries(
-        self, *, user: str, agent: str | None = None, session: str | None = None, **page: Any
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
+        newest_first: bool = False,
     ) -> list[SessionSummary]:
         """The same as `sessions`, each with its title, its last message and their number."""
         scope = self.scope(user=user, agent=agent, session=session)
-        return self.store.session_summaries(scope, **page)
+        return self.store.session_summaries(
+            scope, limit=limit, after=after, newest_first=newest_first
+        )
 
     def rename_session(self, id: str, title: str | None, *, user: str) -> None:
         """Give a session a title of the user's own; None takes it away."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from memorist.arguments import NamesArguments
@@ -52,21 +51,6 @@ def stored(
         return result
 
     return run
-
-
-def like(
-    method: Callable[Concatenate[Any, P], Any],
-) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
-    """Gives a method the parameters of another one, for type checkers and `help`."""
-
-    def dressed(own: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
-        result = signature(own).return_annotation
-        own.__signature__ = signature(method).replace(  # type: ignore[attr-defined]
-            return_annotation=result
-        )
-        return own
-
-    return dressed
 
 
 class Messages(MemoryPart):
