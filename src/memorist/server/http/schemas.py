@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from memorist.agents.toolbox import LONGEST_QUESTION
 from memorist.records.log import Source
@@ -37,8 +38,26 @@ Origin = Annotated[Source | None, Field(description="Where it came from.")]
 NewestFirst = Annotated[bool, Field(description="From the newest back.")]
 ModelName = Annotated[str, Field(max_length=200, description="Whose tokens are counted.")]
 Scrub = Annotated[bool, Field(description="Remove the bytes from the files too, within a minute.")]
+
 DryRun = Annotated[bool, Field(description="Only count what would go.")]
-Question = Annotated[str, Field(max_length=LONGEST_QUESTION)]
+
+
+def _check_length(text: str) -> str:
+    # Not pydantic's max_length: that fails on lone surrogates, before a record can say why.
+    if len(text) > LONGEST_QUESTION:
+        raise PydanticCustomError(
+            "string_too_long",
+            "String should have at most {max_length} characters",
+            {"max_length": LONGEST_QUESTION},
+        )
+    return text
+
+
+Question = Annotated[
+    str,
+    AfterValidator(_check_length),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_QUESTION}),
+]
 
 
 class RequestModel(BaseModel):
@@ -71,6 +90,8 @@ class SessionRequest(AgentRequest):
 
 
 class ForgetQuery(UserRequest):
+    """How something is forgotten."""
+
     scrub: Scrub = True
     dry_run: DryRun = False
 
