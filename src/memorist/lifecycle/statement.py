@@ -187,14 +187,13 @@ class Statement(NamedTuple):
 
     def _names_speaker(self, match: RuleMatch) -> bool:
         """Whether a match names the speaker, and not only as whose colleague somebody is."""
-        start, end = match.parts.span()
-        told, relations = plain(self.text[start:end]), match.language.relations
-        owns = [
-            told[own.end() :].lower().split()[:2]
-            for own in match.language.cues["own"].finditer(told)
-        ]
-        is_of_relative = match.rule.group in (*OWN, "project") and match.language.spaced
-        return any(not (is_of_relative and relations.keys() & {*words}) for words in owns)
+        told, pronouns = plain(match.parts[0]), match.language.pronouns
+        owns = [it.span() for it in match.language.cues["own"].finditer(told)]
+        is_bare = match.rule.group in (*OWN, "project") and match.language.spaced
+        if not is_bare or pronouns is None:
+            return bool(owns)
+        relatives = [it.span("person") for it in pronouns.mention.finditer(told)]
+        return any(all(distance(own, it) > 0 for it in relatives) for own in owns)
 
     def _is_had_by_other(self, match: RuleMatch) -> bool:
         """Whether others have whom a match names: "my sister had twins, Max and Ruby".
