@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
 
 from memorist.namespaces import List, MemoryPart, stored
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
@@ -116,3 +117,14 @@ class NoteVersions(MemoryPart):
     get = stored(Store.note)
     list = stored(Store.note_versions)
     write = stored(Store.write_note, wakes=True)
+
+
+class DocumentMemory(Protocol):
+    """A memory, as far as notebooks and libraries use it."""
+
+    tenant_name: str
+    clock: Callable[[], datetime]
+    articles: Articles
+    note_versions: NoteVersions
+
+    def scope(self, *, user: str, agent: str | None = None) -> Scope: ...

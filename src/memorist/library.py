@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from memorist.arguments import NamesArguments
 from memorist.context.documents.markdown import chunks
 from memorist.context.documents.reading import find_files, read_document
+from memorist.documents import DocumentMemory
 from memorist.errors import InvalidError, MissingExtraError, NotFoundError
 from memorist.records.documents import Article, ArticleInfo, PutResult
 from memorist.records.query import Forgotten
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from memorist.context.documents.excerpts import Retrieved
     from memorist.context.quote import Quote
     from memorist.context.tokens import TokenCounter
-    from memorist.memory import Memory
 
 WINDOW = 262_144  # tokens
 TOP_K = 5
@@ -67,7 +67,7 @@ class Library(NamesArguments):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: DocumentMemory,
         name: str = "library",
         *,
         user: str | None = None,

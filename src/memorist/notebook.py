@@ -1,22 +1,17 @@
 """Notebook: the Markdown notes of a user and agent, with optimistic locking and all versions."""
 
-from __future__ import annotations
-
 import random
 import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from memorist.arguments import NamesArguments
 from memorist.context.documents.markdown import Section, find_section, is_closed, sections
+from memorist.documents import DocumentMemory
 from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.records.documents import Note
 from memorist.records.values import check_text, check_whole, now
-
-if TYPE_CHECKING:
-    from memorist.memory import Memory
 
 MAX_CHARS = 64_000
 TRIES = 200  # of an edit in a row of conflicts; each conflict means that another edit succeeded
@@ -53,7 +48,12 @@ class Notebook(NamesArguments):
     """
 
     def __init__(
-        self, memory: Memory, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
+        self,
+        memory: DocumentMemory,
+        *,
+        user: str,
+        agent: str | None = None,
+        max_chars: int = MAX_CHARS,
     ) -> None:
         self._versions = memory.note_versions
         self._scope = memory.scope(user=user, agent=agent)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from memorist.errors import ConflictError
 from memorist.language.text import single_valued_predicates
+from memorist.lifecycle.meant import in_new_dates
 from memorist.lifecycle.neighbours import Neighbours, applied_to, neighbours_of
 from memorist.lifecycle.reconcile import keep, reconcile
 from memorist.lifecycle.settings import DEFAULT_POLICY
@@ -362,3 +363,18 @@ def test_the_last_statement_holds_in_whatever_order_they_are_derived(
 def _reinforce(change: Change) -> Reinforce:
     assert isinstance(change, Reinforce)
     return change
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("dentist on the 12th [12 May 2026]", "dentist on the 21st [12 May 2026]", "[21 May 2026]"),
+        ("order in Oslo [ref 12]", "order in Bergen [ref 12]", "[ref 12]"),
+    ],
+)
+def test_a_memory_put_right_says_its_new_dates_and_keeps_brackets_of_the_users(
+    before: str, after: str, says: str
+) -> None:
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+    item = MemoryItem(scope=ADA, text=before, created_at=at)
+    assert in_new_dates(item, after) == f"{after.rpartition(' [')[0]} {says}"

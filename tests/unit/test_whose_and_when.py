@@ -202,3 +202,8 @@ def test_a_name_is_whole_and_needs_a_word_for_whose_it_is() -> None:
     facts = facts_after("Kids: Xin Yi is at CHIJ Toa Payoh and Zhi Hao is P6, PSLE year")
     assert {"user has child Xin Yi", "user has child Zhi Hao"} <= facts
     assert "user has friend Sonne" not in facts_after("Packliste für Regen und Sonne im Juli")
+
+
+def test_remarks_in_brackets_lead_to_whom_a_sentence_is_about_however_many_there_are() -> None:
+    assert facts_after("my mate (a good one) got a job at Gazelle") == set()
+    assert facts_after(f"my mate {'(yes)' * 900} got a job at Gazelle") == set()

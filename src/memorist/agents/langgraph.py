@@ -22,7 +22,7 @@ from memorist.records.entry import (
 )
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
-from memorist.records.values import check_keys
+from memorist.records.values import check_keys, check_whole
 
 with needs_extra("langgraph"):
     from langgraph.store import base
@@ -115,8 +115,7 @@ class MemoristStore(NamesArguments, base.BaseStore):
             case base.ListNamespacesOp():
                 page = {"limit": op.limit, "offset": op.offset, "max_depth": op.max_depth or 0}
                 for name, value in page.items():
-                    if not isinstance(value, int) or value < 0:
-                        raise InvalidError(f"{name} must be a whole number, and not negative")
+                    check_whole(value, name)
                 return Namespaces()
             case base.PutOp():
                 return None

@@ -110,10 +110,10 @@ def _show(report: Audit, texts: dict[str, str], shown: list[Finding]) -> None:
 
 
 def _report_fields(report: Audit, texts: dict[str, str], shown: list[Finding]) -> dict[str, Any]:
-    findings = []
+    with_texts, findings = set(map(id, shown)), []
     for finding in report.findings:
         fields = render.fields_of(finding)
-        if finding in shown:
+        if id(finding) in with_texts:
             fields["texts"] = [texts[id_] for id_ in finding.ids[:EXAMPLES]]
         findings.append(fields)
     kinds = {kind: {"count": report.counts[kind], "share": report.share(kind)} for kind in KINDS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
@@ -41,6 +41,12 @@ def resolve(text: str, moment: datetime, lean: int = 0) -> DateSpan | None:
     without its year is left out.
     """
     return next(iter(find_dates(text, moment, lean)), None)
+
+
+def dated(text: str, spans: Sequence[DateSpan]) -> str:
+    """A text, followed by the dates that its relative ones such as "yesterday" mean."""
+    dates = dict.fromkeys(span.text for span in spans if span.relative)
+    return f"{text} [{'; '.join(dates)}]" if dates else text
 
 
 def find_dates(text: str, moment: datetime, lean: int = 0) -> list[DateSpan]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memorist.language.dates import find_dates
+from memorist.language.dates import dated, find_dates
 from memorist.language.lexicon import languages_of
 from memorist.language.likeness import is_put_off, is_reversed
 from memorist.language.patterns import Pattern, escape
@@ -16,7 +16,6 @@ from memorist.language.text import is_single_valued, stems
 from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem, plain_text
 
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
-_MEANT = re.compile(r" \[[^\]]+\]$")  # what its dates mean, which a memory ends with
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th|\.)?")
 _FIGURE = re.compile(r"\w*\d+(?:[.:]\d+)*\w*")
 _DAY_ALONE = re.compile(r"^\D*\b\d{1,2}(?:st|nd|rd|th|\.|[号日]|-\w{1,2})?$")
@@ -46,13 +45,17 @@ def meant_by(
     return right, single[0] if len(single) == 1 else ""
 
 
-def in_new_dates(text: str, said_at: datetime) -> str:
-    """A memory whose date is another one now, with what that means instead of what it meant."""
-    told = _MEANT.sub("", text)
-    if told == text:
+def in_new_dates(item: MemoryItem, text: str) -> str:
+    """The corrected text of a memory, with what its dates mean now at the end of it.
+
+    What else stands in brackets there is the user's own.
+    """
+    told, _, meant = item.text.removesuffix("]").rpartition(" [")
+    known = {it.text for lean in (-1, 0, 1) for it in find_dates(told, item.created_at, lean)}
+    if not item.text.endswith("]") or not known.issuperset(meant.split("; ")):
         return text
-    meant = dict.fromkeys(span.text for span in find_dates(told, said_at, 1) if span.relative)
-    return f"{told} [{'; '.join(meant)}]" if meant else told
+    told = text.rpartition(" [")[0]
+    return dated(told, find_dates(told, item.created_at, 1))
 
 
 def named(thing: str) -> Pattern:

@@ -127,7 +127,7 @@ def _corrected(
         text = named(wrong).sub(right, item.text) if wrong else item.text
         if text == item.text or not _may_change(candidate, item):
             continue
-        text = in_new_dates(text, item.created_at)
+        text = in_new_dates(item, text)
         told = replace(candidate, sources=tuple(dict.fromkeys((*item.sources, *candidate.sources))))
         id_ = derived_id("memory", told.sources, text)
         new = replace(item, id=id_, text=text, sources=told.sources, created_at=told.said_at)

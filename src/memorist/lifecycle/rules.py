@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from memorist.language.dates import DateSpan
+from memorist.language.dates import DateSpan, dated
 from memorist.language.lexicon import (
     Language,
     Rule,
@@ -320,7 +320,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     tags, claims = tags_of(text), _claims(matches, statement, sentence.reading)
     if text and not any(claim.predicate == "birthday" for claim in claims):  # which recurs
         named = [span for span in spans if not statement.is_of_plan(first, last, span)]
-        text = _dated(text, named)
+        text = dated(text, named)
     corrects = sentence.matches[0].language.cues["corrections"]
     return Candidate(
         text=text,
@@ -591,9 +591,3 @@ def _told(sentence: Sentence, first: int, last: int) -> str:
     text = sentence.text[first:last].strip(STATEMENT_EDGES)
     whole = HIDDEN not in sentence.clauses.text and len(fold(text).split()) < _FEWEST
     return sentence.text.strip(STATEMENT_EDGES) if whole else text
-
-
-def _dated(text: str, spans: list[DateSpan]) -> str:
-    """The sentence, followed by the dates that its relative ones such as "yesterday" mean."""
-    dates = dict.fromkeys(span.text for span in spans if span.relative)
-    return f"{text} [{'; '.join(dates)}]" if dates else text

@@ -28,6 +28,7 @@ _WORD_END = re.compile(r"^\S+(?=\s)")
 _WORD = re.compile(r"\w+")
 _STAY = timedelta(days=32)  # shorter than that, nobody lives in a place; what happened is news
 _PLANNED = timedelta(days=183)  # for which a plan without a day is taken to be one
+_REMARKS = 3  # in brackets, one after the other: "my mate (the tall one) got a job"
 _MENTION_CHARS = 8  # around those named: "my Anna"
 _LEAD_CHARS = 12  # before a date: "from", "as of"
 _DUE_CHARS = 8  # before a date: "by", "before"
@@ -176,14 +177,18 @@ class Statement(NamedTuple):
         return bool(cues["subjects"].search(plain(before).rstrip()))
 
     def _said_before(self, start: int) -> str:
-        """What its clause says before a place, remarks in brackets left out."""
-        first, _ = self.clauses.around(start, start + 1)
-        led = self.text[:first].rstrip()
-        if self.text[:start].rstrip().endswith(")"):
-            led, first = self.text[:start].rstrip(), start
-        if not led.endswith(")") or "(" not in led:
-            return self.text[first:start]
-        return f"{self._said_before(led.rindex('(')).rstrip()} {self.text[first:start]}"
+        """What its clause says before a place, without the last remarks in brackets."""
+        said: list[str] = []
+        for _ in range(_REMARKS):
+            first, _ = self.clauses.around(start, start + 1)
+            before = self.text[:start].rstrip()
+            first = start if before.endswith(")") else first
+            said.insert(0, self.text[first:start] if not said else self.text[first:start].rstrip())
+            led = before if first == start else self.text[:first].rstrip()
+            if not led.endswith(")") or "(" not in led:
+                break
+            start = led.rindex("(")
+        return " ".join(said)
 
     def _names_speaker(self, match: RuleMatch) -> bool:
         """Whether a match names the speaker, and not only as whose colleague somebody is."""

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import repeat
 from math import exp, inf, log
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -531,8 +532,7 @@ def relevance_signals(
     question = (nearest, words, spread, sum(first) / max(len(first), 1), best)
     # In talk between people, many messages are as near to a question as its answer.
     named = [float(it.passage.speaker is not None) for it in records]
-    rows = zip(raised, short, named, strict=True)
-    return RelevanceSignals(question, [(score, part, spread, by) for score, part, by in rows])
+    return RelevanceSignals(question, list(zip(raised, short, repeat(spread), named, strict=False)))
 
 
 def is_judged(found: Mapping[str, Sequence[Found]], embedder: str | None) -> bool:
