@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import ModelCallLimitMiddleware
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from memorist import Memory, Notebook, Window
@@ -418,6 +419,20 @@ def test_middleware_of_ones_own_takes_part(memory: Memory) -> None:
     limit = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
     answer = made(memory, [READ, "Never said."], middleware=[limit]).process_message("Hm", "s")
     assert "limit" in answer.message
+
+
+class KeepsQuestions(AgentMiddleware[Any, Any, Any]):
+    """Takes all but the user's messages out of the state, as one that summarises might."""
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
+        kept = [it for it in state["messages"] if isinstance(it, HumanMessage)]
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *kept]}
+
+
+def test_results_of_tools_are_told_though_their_calls_were_taken_out(memory: Memory) -> None:
+    agent = made(memory, [READ, TODO, "Done."], middleware=[KeepsQuestions()])
+    answer = agent.process_message("Look after the log", "s")
+    assert [it.name for it in answer.tool_results] == ["file_read", "todo_update"]
 
 
 def test_the_graph_may_be_run_as_it_is(memory: Memory) -> None:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from typing import Any
 
 from memorist.errors import needs_extra
@@ -260,9 +260,10 @@ class ReactAgent:
         late = [f"{what}: late, and not waited for" for what in (report or {}).get("late", ())]
         replies = [message for message in messages if isinstance(message, AIMessage)]
         results, calls = run.results, [call["id"] or "" for it in replies for call in it.tool_calls]
+        told = [results[id_].pop(0) for id_ in calls if results.get(id_)]
         return Response(
             message=str(replies[-1].text) if replies else "",
-            tool_results=tuple(results[id_].pop(0) for id_ in calls if results.get(id_)),
+            tool_results=(*chain.from_iterable(results.values()), *told),  # some calls are gone
             session_id=(report or {}).get("session") or run.session_id,
             receipt=run.receipt,
             recalled=run.receipt.part("memories").ids if run.receipt else (),
