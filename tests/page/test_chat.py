@@ -178,7 +178,8 @@ def test_without_a_model_one_sees_what_it_would_get(fresh: Served, open_page: Op
     item.click()
     expect(page.get_by_role("complementary", name="Inspector")).to_be_visible()
     asked.get_by_role("link", name="Open in the context viewer").click()
-    expect(page.get_by_label("Question")).to_have_value("What can I cook for Lena?")
+    question = page.get_by_role("textbox", name="Question", exact=True)
+    expect(question).to_have_value("What can I cook for Lena?")
     expect(page.get_by_role("region", name="What the model sees")).to_contain_text("Lena")
 
 
