@@ -443,9 +443,9 @@ class Memory(NamesArguments):
 
         `message` removes one message, `source` all that came from there ("web"); with either goes
         everything derived from it, and what other messages said is derived again. `memory`
-        removes one memory or fact alone, also in the words it had before an edit. Everything goes
-        only with `everything=True`, and an id that is None or empty is an error: it must not empty
-        a memory. The bytes leave the files in the background, or at once with `scrub()`; with
+        removes one memory or fact alone, also as it was before an edit or a correction. Everything
+        goes only with `everything=True`, and an id that is None or empty is an error: it must not
+        empty a memory. The bytes leave the files in the background, or at once with `scrub()`; with
         `scrub=False` only with the next one. A `dry_run` removes nothing, and counts what would go.
         """
         check_flags(everything=everything, scrub=scrub, dry_run=dry_run)

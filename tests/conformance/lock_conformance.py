@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memorist.errors import TooLargeError
+from memorist.language import pronouns
 from memorist.records.documents import Article, Chunk
 from memorist.records.entry import Entry, Get, Put, Search
 from memorist.records.memories import Add, Fact, MemoryItem, Restore, Supersede
@@ -89,6 +90,7 @@ class LockConformance:
         fact = Fact(scope=scope, subject=prose(5), predicate="is", object=prose(6))
         article = Article(scope=scope.whole_user(), title="a", text=prose(7), uri=prose(8, 100))
         entry = Put(namespace=("a",), key="k", value={"text": prose(9)}, texts=(prose(9),))
+        pronouns._relations.cache_clear()  # as where nobody has revised a message before
         with watched(store, monkeypatch) as thought:
             store.append(scope, [said, Message("user", {"parts": [prose(10)] * 3})])
             store.append(scope, [said, begun])  # one is stored already

@@ -356,7 +356,7 @@ class PassageConformance:
         trip = replace(home, id="trip", predicate="plans", object="to fly to Bari")
         store.apply(scope, [Add(home), Add(tea), Add(trip)])
         store.apply(scope, [Expire(id="trip", at=since, reason="said to be over")])
-        quit_it = MemoryItem(scope=scope, text="I quit")
+        quit_it = MemoryItem(scope=scope, text="I quit", sources=("m2",))
         job = replace(home, id="job", predicate="works at", object="Bosch")
         store.apply(scope, [Add(job), Add(quit_it), Expire(id="job", at=since, by=quit_it.id)])
         store.apply(scope, [Supersede(old_id=home.id, record=there, at=since, reason="moved")])
@@ -365,7 +365,7 @@ class PassageConformance:
             Update("m1", "lives in", "Rome", holds=False, by="m3"),
             Update("m1", "likes", "tea", holds=True, by=None),
             Update("m1", "plans", "to fly to Bari", holds=False, by=None, until=since),
-            Update("m1", "works at", "Bosch", holds=False, by=None, until=since),
+            Update("m1", "works at", "Bosch", holds=False, by=None, until=since, ended_by="m2"),
         }
         assert store.updates(Scope(user="bob"), ["m1"]) == []
 

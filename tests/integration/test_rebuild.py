@@ -12,7 +12,7 @@ import pytest
 
 from memorist import Memory, Message
 from memorist.lifecycle.settings import Extraction
-from memorist.records.memories import Fact, MemoryItem
+from memorist.records.memories import EDITED, Add, Fact, MemoryItem
 from tests.support.models import WordEmbedder
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -200,6 +200,42 @@ def test_an_edited_memory_is_forgotten_in_all_its_words_with_its_facts(
         assert views(memory) == {}
         memory.jobs.rebuild(user="ada")
         assert memory.jobs.catch_up() == 0
+        assert views(memory) == {}
+
+
+@pytest.mark.parametrize("kind", ["memory", "fact"])
+def test_what_was_corrected_does_not_hold_again_where_what_is_right_is_forgotten(
+    target: str, kind: str
+) -> None:
+    with opened(target) as memory:
+        for said in ("I live in Graz.", "I moved to Berlin.", "Actually it's Oslo, not Berlin."):
+            memory.remember(said, user="ada")
+            assert memory.jobs.catch_up() == 0
+        listed: Any = memory.memories.list if kind == "memory" else memory.facts.list
+        [right] = listed(user="ada")
+        gone = memory.forget(user="ada", memory=right.id)
+        assert (gone.counts["memories"], gone.counts["facts"]) == (2, 2)
+        for _ in range(2):
+            assert [item.text for item in memory.memories.list(user="ada")] == ["I live in Graz."]
+            assert [fact.object for fact in memory.facts.list(user="ada")] == ["Graz"]
+            memory.jobs.rebuild(user="ada")
+            assert memory.jobs.catch_up() == 0
+
+
+def test_forms_of_an_edited_memory_that_lead_nowhere_or_in_a_circle_are_forgotten(
+    target: str,
+) -> None:
+    with opened(target) as memory:
+        scope = memory.scope(user="ada")
+        edited: dict[str, Any] = {"reason": EDITED, "ended_at": START}
+        forms = [
+            MemoryItem(scope=scope, text=f"Rome {place}", id=id_, superseded_by=by, **edited)
+            for place, (id_, by) in enumerate([("a", "b"), ("b", "a"), ("c", "gone")])
+        ]
+        for form in forms:
+            fact = Fact(scope=scope, subject="x", predicate="is", object=form.text, memory=form.id)
+            memory.store.apply(scope, [Add(form), Add(fact)])
+            memory.forget(user="ada", memory=fact.id)
         assert views(memory) == {}
 
 

@@ -37,6 +37,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("MEMORIST_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MEMORIST_EMBEDDER", "none")
+    monkeypatch.setattr("memorist.cli.options.CATCH_UP_SECONDS", 60)  # on a busy machine
 
 
 @pytest.fixture

@@ -158,3 +158,15 @@ def test_a_worker_tidies_by_itself_after_so_many_changes(lives: Lives) -> None:
     ada.says("I prefer tea over coffee.")
     ada.says("I love long walks.")
     assert len(ada.memories()) < 3
+
+
+def test_what_a_memory_states_beside_what_was_announced_to_end_goes_on(lives: Lives) -> None:
+    ada = lives(maintain_every=0)
+    ada.says("I'm Ken, I live in Hull and I have a dog called Rex.")
+    ada.says("I'm moving to Frome on 27 February.")
+    ada.clock.on(80 * DAY)
+    assert ada.memory.memories.maintain(user="ada").expired > 0
+    assert not any("Hull" in text for text in ada.memories())
+    facts = {fact.text for fact in ada.memory.facts.list(user="ada")}
+    assert facts >= {"user lives in Frome", "user has pet Rex"}
+    assert "user lives in Hull" not in facts

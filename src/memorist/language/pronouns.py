@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from memorist.language.lexicon import Language, Pronouns, language, plain
+from memorist.language.lexicon import Language, Pronouns, language, plain, relations_of
 from memorist.language.people import names_user
 from memorist.language.text import LANGUAGES, data, stop_words
 from memorist.records.memories import plain_text
@@ -92,7 +92,7 @@ def people_in(text: str) -> frozenset[str]:
 
 @cache
 def _relations() -> dict[str, str]:
-    return {word: name for code in LANGUAGES for word, name in language(code).relations.items()}
+    return {word: name for code in LANGUAGES for word, name in relations_of(code).items()}
 
 
 def _capitalized(sentence: str, known: Mapping[str, str]) -> str:

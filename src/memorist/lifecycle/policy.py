@@ -114,7 +114,10 @@ def plan(
     going |= {item.id: "made room for newer ones" for item in surplus(rest, policy)}
     return [
         *(Promote(id=item.id) for item in promoted if item.id not in going),
-        *(Expire(id=id_, reason=why, at=ends.get(id_) or now) for id_, why in going.items()),
+        *(  # of what a memory states, only what was announced to end is over
+            Expire(id=id_, reason=why, at=ends.get(id_) or now, alone=id_ in planned)
+            for id_, why in going.items()
+        ),
     ]
 
 

@@ -37,8 +37,20 @@ def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
             raise ConflictError("what replaced it was replaced itself; undo that first")
         if any(type(successor) is not type(one) for successor in successors):
             one = replace(one, superseded_by=None)  # a memory that says it is over
-        changes += undo(one, store.superseded_by(scope, one.id), now)
+        replaced = store.superseded_by(scope, one.id)
+        alone = any(_went_alone(store, scope, it) for it in ([one] if has_ended(one) else replaced))
+        changes += undo(one, replaced, now, alone=alone)
     return changes
+
+
+def _went_alone(store: Store, scope: Scope, record: MemoryItem | Fact) -> bool:
+    """Whether the words of a memory were changed, and the facts that it states went on."""
+    if isinstance(record, Fact) or record.ended_at is None:
+        return False
+    if record.reason == EDITED:
+        return True
+    stated = store.stated_by(scope, record.id)
+    return bool(stated) and not any(map(record.ended_with, stated))
 
 
 def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact]:
@@ -52,16 +64,19 @@ def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact
 
 
 def undo(
-    record: MemoryItem | Fact, replaced: Sequence[MemoryItem | Fact], now: datetime
+    record: MemoryItem | Fact,
+    replaced: Sequence[MemoryItem | Fact],
+    now: datetime,
+    *,
+    alone: bool = False,
 ) -> list[Change]:
     """The changes that undo the last one: restore what ended, retract what took its place."""
     if has_ended(record):
         by = [record.superseded_by] if record.superseded_by is not None else []
-        alone = record.reason == EDITED
         retracted = [Retract(id=id_, reason="undone", at=now, alone=alone) for id_ in by]
         return [*retracted, Restore(id=record.id, reason="undone")]
     ended = [old for old in replaced if has_ended(old)] or replaced[-1:]
-    by_id, alone = ended[-1].id if ended else None, any(old.reason == EDITED for old in ended)
+    by_id = ended[-1].id if ended else None
     facts = [old for old in ended if isinstance(old, Fact)]
     days = [old.valid_from for old in facts if old.reason == OFF and old.valid_from]
     return [

@@ -275,7 +275,8 @@ class Promote:
 class Expire(Checked):
     """It has expired; it stays visible in the past. `planned` if that was said before.
 
-    `by` is the id of what follows it, if anything does.
+    `by` is the id of what follows it, if anything does; `alone` if the facts that a memory states
+    go on.
     """
 
     id: str
@@ -283,6 +284,7 @@ class Expire(Checked):
     at: datetime = field(default_factory=now)
     planned: bool = False
     by: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,7 +182,8 @@ class SourceMessage:
 class Update(NamedTuple):
     """What a message states, whether it holds, and a message that states what holds instead.
 
-    `until` is when it was said to be over, which is when the message was sent that says so.
+    `until` is when it was said to be over, which is when the message was sent that says so, unless
+    that names another day; `ended_by` is that message, if there is a memory of it.
     """
 
     message_id: str
@@ -191,6 +192,7 @@ class Update(NamedTuple):
     holds: bool
     by: str | None
     until: datetime | None = None
+    ended_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

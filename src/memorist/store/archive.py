@@ -296,9 +296,9 @@ def _restore_messages(db: Db, scope: Scope, batch: Sequence[Prepared]) -> list[b
     ]
     write_messages(db, placed, [it.record.source for it in batch])
     index_messages(db, placed)
+    said = [(seq, it.record) for seq, it in zip(seqs, batch, strict=True)]
     for session, home in homes.items():
-        own = [(seq, it.record) for seq, it in zip(seqs, batch, strict=True)]
-        _queue(db, home.key, [it for it in own if it[1].session == session])
+        _queue(db, home.key, [it for it in said if it[1].session == session])
     return [True] * len(batch)
 
 

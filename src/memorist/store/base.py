@@ -83,15 +83,18 @@ def writes(
     *,
     exclusive: bool = False,
     texts: Callable[..., Iterable[str]] = lambda *_, **__: (),
+    load: Callable[..., None] = lambda *_, **__: None,
 ) -> Callable[Concatenate[Store, S, P], T]:
     """A method that writes for one user; with `exclusive`, nobody else does meanwhile.
 
-    `texts` are those that it indexes, by its arguments, and are prepared first. If it comes upon
-    others, it is rolled back and runs again when they are prepared. A dry run is rolled back, too.
+    `texts` are those that it indexes, by its arguments, and are prepared first, after `load` has
+    read data that it needs. If it comes upon other texts, it is rolled back and runs again when
+    they are prepared. A dry run is rolled back, too.
     """
 
     @wraps(work)
     def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        load(*args, **kwargs)
         ready: dict[str, list[Piece] | None] = dict.fromkeys(texts(*args, **kwargs))
         job = store._dated(work, of, *args, **kwargs)
 
@@ -156,7 +159,7 @@ class Store:
     find = reads(log.find)
     text_from = reads(log.text_from, snapshot=True)
     revisions = reads(log.revisions, snapshot=True)
-    _revise = writes(forgetting.revise)
+    _revise = writes(forgetting.revise, load=forgetting.load_language)
     _unseen = reads(appending.unseen, snapshot=True)
     _growth = reads(log.growth, snapshot=True)
     _append_text = writes(log.append_text)
@@ -262,7 +265,7 @@ class Store:
 
     # Deleting
     sweep = writes(entries.sweep)
-    forget = writes(forgetting.forget, exclusive=True)
+    forget = writes(forgetting.forget, exclusive=True, load=forgetting.load_language)
     rebuild = writes(forgetting.rebuild, exclusive=True)
 
     def open_session(

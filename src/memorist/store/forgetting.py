@@ -34,6 +34,16 @@ from memorist.store.views import (
 AT_ONCE = 100
 
 
+def load_language(
+    *revised: PreparedMessage, message_id: str | None = None, source: str | None = None, **_: object
+) -> None:
+    """Load what tells whom messages name, where one is revised or some are forgotten."""
+    if revised or message_id is not None or source is not None:
+        people_in("")
+    if revised:
+        has_pronoun("")  # of all languages, which takes a second or two, once
+
+
 def forget(
     db: Db,
     scope: Scope,
@@ -145,19 +155,26 @@ def _forget_some(
 
 
 def _with_other_forms(db: Db, scope: Scope, id_: str) -> list[str]:
-    """A record, what states it, the words that it had before a person edited it, and its facts."""
-    going = [id_]
+    """A record, what states it, the words that it had before an edit or correction, and its facts.
+
+    What was corrected was never so: it does not hold again without what is right.
+    """
+    new, going = [id_], dict[str, None]()
     for fact in records(db, scope, [id_]):
-        for item in stating(db, scope, fact) if isinstance(fact, Fact) else ():
-            form: MemoryItem | Fact = item
-            going.append(form.id)
-            while form.reason == EDITED and form.superseded_by:
-                [form] = records(db, scope, [form.superseded_by])
-                going.append(form.id)
-    for each in going:  # which grows
-        going += [old.id for old in superseded_by(db, scope, each) if old.reason == EDITED]
-        going += db.column("facts_of_memory", id=each)
-    return list(dict.fromkeys(going))
+        forms = list[MemoryItem | Fact](stating(db, scope, fact) if isinstance(fact, Fact) else ())
+        while forms:
+            new += [form.id for form in forms]
+            heirs = [form.superseded_by for form in forms if form.reason == EDITED]
+            forms = records(db, scope, [heir for heir in heirs if heir and heir not in new])
+    while new:
+        going |= dict.fromkeys(new)
+        older = records(db, scope, db.column("superseded_by_views", ids=new))
+        older = [old for old in older if old.reason in (EDITED, CORRECTED)]
+        near = [old.id for old in older]
+        near += [old.memory for old in older if isinstance(old, Fact) and old.memory]
+        near += [fact for each in new for fact in db.column("facts_of_memory", id=each)]
+        new = [each for each in dict.fromkeys(near) if each not in going]
+    return list(going)
 
 
 def _borrowing(

@@ -41,7 +41,7 @@ TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
 def add_owner(db: Db, scope: Scope) -> None:
     """Note that this user exists, unless that is known."""
     tenant = {"tenant_hash": tenant_hash(scope.tenant), "tenant": scope.tenant}
-    db.later("add_owner", owner=scope.owner, **tenant, user_id=scope.user)
+    db.later("add_owner", **tenant, user_id=scope.user)
 
 
 class SessionRow(NamedTuple):

@@ -961,12 +961,13 @@ WHERE v.owner = :owner AND v.message_id IN (:ids*)
 -- name: updates_of
 SELECT DISTINCT v.message_id, f.predicate, f.object,
   f.known_to IS NULL AND (f.valid_to IS NULL OR f.valid_to > :now), w.message_id,
-  CASE WHEN h.id IS NULL AND f.ended_at IS NOT NULL THEN f.valid_to END
+  CASE WHEN h.id IS NULL AND f.ended_at IS NOT NULL THEN f.valid_to END, e.message_id
 FROM view_sources v JOIN facts f ON f.owner = v.owner AND f.id = v.view
 LEFT JOIN facts h ON h.owner = f.owner AND h.id = f.superseded_by
 LEFT JOIN facts n ON n.owner = f.owner AND n.topic = h.topic AND n.known_to IS NULL
   AND (n.valid_to IS NULL OR n.valid_to > :now) AND (n.valid_from IS NULL OR n.valid_from <= :now)
 LEFT JOIN view_sources w ON w.owner = n.owner AND w.view = n.id
+LEFT JOIN view_sources e ON h.id IS NULL AND e.owner = f.owner AND e.view = f.superseded_by
 WHERE v.owner = :owner AND v.message_id IN (:ids*)
 
 -- name: mark_outdated

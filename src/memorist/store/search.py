@@ -387,10 +387,10 @@ def _matches(
     others = (db.rows("messages_by_seq", seqs=page) for page in pages)
     for stored in chain(first, chain.from_iterable(others)):
         message = db.unpack(stored)
+        text = message.text
+        of = {"id": message.message_id, "role": message.role, "speaker": message.name}
         for id_, _, _, begin, end, *_ in spans[stored[0]]:
-            texts[id_] = message.text[begin:end]
-            who = {"role": message.role, "speaker": message.name}
-            said[id_] = {"id": message.message_id, **who}
+            texts[id_], said[id_] = text[begin:end], of
     texts |= dict(parts())
     return [
         Match(

@@ -100,7 +100,7 @@ def keep_by_hand(db: Db, scope: Scope, ids: Sequence[str]) -> None:
     for record in records(db, scope, ids):
         for fact in [record] if isinstance(record, Fact) else _stated(db, scope, record):
             kept |= dict.fromkeys([fact.id, *(item.id for item in stating(db, scope, fact))])
-    db.many("keep_by_hand", [{"owner": db.owner, "id": id_} for id_ in kept])
+    db.many("keep_by_hand", [{"id": id_} for id_ in kept])
 
 
 def kept_by_hand(db: Db, scope: Scope, ids: Sequence[str]) -> set[str]:
@@ -205,8 +205,8 @@ def updates(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[Update]:
     """What messages state, and which messages say what holds instead."""
     rows = db.rows("updates_of", ids=list(message_ids))
     return [
-        Update(id_, said, of, bool(holds), by, from_micros(until) if until else None)
-        for id_, said, of, holds, by, until in rows
+        Update(id_, said, of, bool(holds), by, from_micros(until) if until else None, ended_by)
+        for id_, said, of, holds, by, until, ended_by in rows
     ]
 
 
@@ -423,7 +423,7 @@ def insert(db: Db, record: MemoryItem | Fact, indexed_at: datetime | None) -> in
     home = {**record.scope.columns(), "agent": record.scope.agent or ""}
     if isinstance(record, Fact):
         added = db.run("add_fact", **home, topic=record.topic, **FACT.row(record))
-        link = {**home, "fact": record.id, "known_from": to_micros(record.known_from)}
+        link = {"fact": record.id, "known_from": to_micros(record.known_from)}
         db.many("add_fact_name", [{**link, "name": name} for name in _names(record)])
     else:
         added = db.run("add_item", **home, **ITEM.row(record))
@@ -448,8 +448,7 @@ def _index(db: Db, record: MemoryItem | Fact, at: datetime | None) -> None:
     is_fact = isinstance(record, Fact)
     index_view(db, record.scope, "fact" if is_fact else "memory", record.id, record.text, at)
     if isinstance(record, Fact):
-        link = {"owner": db.owner, "fact": record.id}
-        db.many("add_entity", [{**link, "name": name} for name in _names(record)])
+        db.many("add_entity", [{"fact": record.id, "name": name} for name in _names(record)])
 
 
 def _names(fact: Fact) -> list[str]:
@@ -545,7 +544,7 @@ def _ending_with(
         heir = _heir(successor)
         return {item.id: heir for item in stating(db, scope, record) if item.id != heir}
     ending: dict[str, str | None] = {}
-    if isinstance(change, Expire) or not change.alone:
+    if not change.alone:
         for fact in _stated(db, scope, record):
             others = [item.id for item in stating(db, scope, fact) if item.ended_at is None]
             if others == [record.id] or not isinstance(change, Expire):
@@ -572,7 +571,7 @@ def _record(db: Db, scope: Scope, id_: str) -> MemoryItem | Fact:
 
 
 def _cite(db: Db, view: str, sources: Sequence[str]) -> None:
-    db.many("add_source", [{"owner": db.owner, "view": view, "message_id": id_} for id_ in sources])
+    db.many("add_source", [{"view": view, "message_id": id_} for id_ in sources])
 
 
 def _records(

@@ -137,8 +137,9 @@ class SqliteDb(Db):
         return self.connection.changes()
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
-        before = self.connection.total_changes()
-        self.connection.executemany(QUERIES[query], map(_picker(query), values))
+        before, pick = self.connection.total_changes(), _picker(query)
+        named = {"owner": self.owner, "now": self.now}
+        self.connection.executemany(QUERIES[query], (pick(named | it) for it in values))
         return self.connection.total_changes() - before
 
     def _run(self, query: str, values: dict[str, Any]) -> apsw.Cursor:
@@ -322,12 +323,11 @@ class SqliteDb(Db):
     def put_vectors(self, embedder: str, vectors: Mapping[int, Sequence[float]]) -> None:
         from memorist.store.vectors import code_of, pack_vector
 
-        named = {"owner": self.owner, "embedder": embedder}
-        packed = [(passage, pack_vector(vectors[passage])) for passage in sorted(vectors)]
-        self.many(
-            "put_vector",
-            ({**named, "passage": id_, "embedding": it, "code": code_of(it)} for id_, it in packed),
-        )
+        def row(passage: int) -> dict[str, Any]:
+            it = pack_vector(vectors[passage])
+            return {"embedder": embedder, "passage": passage, "embedding": it, "code": code_of(it)}
+
+        self.many("put_vector", map(row, sorted(vectors)))
 
     def note_forget(self) -> str:
         self.run("note_forget")
