@@ -100,6 +100,39 @@ def test_a_correction_changes_what_was_said_and_is_no_memory(
         assert all(right.rstrip(".").endswith(fact.object[-6:]) for fact in facts)
 
 
+@pytest.mark.parametrize(
+    "correction",
+    [
+        "No wait, Thursday.",
+        "No wait, not on Friday, on Thursday.",
+        "Sorry, not Friday but Thursday.",
+    ],
+)
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("I met my boss Anna on Friday.", "I met my boss Anna on Thursday. [25 December 2025]"),
+        (
+            "We adopted a cat called Milo last Friday.",
+            "… called Milo last Thursday. [25 December 2025]",
+        ),
+    ],
+)
+def test_a_day_that_is_put_right_leaves_all_else_as_it_was(
+    lives: Lives, said: str, correction: str, right: str
+) -> None:
+    ada = lives()
+    ada.says(said)
+    [before], facts = ada.memories(), ada.memory.facts.list(user="ada")
+    assert facts
+    ada.says(correction)
+    [item] = ada.memory.memories.list(user="ada")
+    assert item.text.endswith(right.removeprefix("…"))
+    assert ada.memory.facts.list(user="ada") == facts
+    ada.memory.memories.undo(item.id, user="ada")
+    assert (ada.memories(), ada.memory.facts.list(user="ada")) == ([before], facts)
+
+
 def test_a_correction_of_nothing_known_is_no_memory(lives: Lives) -> None:
     ada = lives()
     ada.says("Actually it's Hamburg, not Berlin.")

@@ -40,6 +40,18 @@ SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
         ("I've lived here since December", "December 2025"),
         ("it is moved to Friday", "20 November 2026"),
         ("je suis végétarienne depuis janvier", "January 2026"),
+        ("I'm moving on the 27th of this month", "27 November 2026"),
+        ("the 3rd of next month", "3 December 2026"),
+        ("am 27. dieses Monats", "27 November 2026"),
+        ("am 3. nächsten Monats", "3 December 2026"),
+        ("el 27 de este mes", "27 November 2026"),
+        ("el 3 del mes que viene", "3 December 2026"),
+        ("le 27 de ce mois", "27 November 2026"),
+        ("le 3 du mois prochain", "3 December 2026"),
+        ("27-го числа этого месяца", "27 November 2026"),
+        ("3-го следующего месяца", "3 December 2026"),
+        ("本月27号搬家", "27 November 2026"),
+        ("下个月3号搬家", "3 December 2026"),
     ],
 )
 def test_a_date_is_resolved(said: str, meant: str) -> None:
@@ -104,3 +116,21 @@ def test_what_names_no_date_is_left_alone(said: str) -> None:
 
 def test_a_day_that_does_not_exist_is_no_day() -> None:
     assert [span.text for span in find_dates("on 31 June 2026", SUNDAY)] == ["June 2026"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "on Thursday 9th April at 2",
+        "Thursday, 9 April",
+        "on Thursday the 9th of April",
+        "am Donnerstag, den 9. April",
+        "el jueves 9 de abril",
+        "jeudi 9 avril",
+        "в четверг, 9 апреля",
+    ],
+)
+def test_a_day_of_the_week_before_its_date_is_no_other_day(said: str) -> None:
+    [found] = find_dates(said, datetime(2026, 3, 25, 12, tzinfo=UTC), 1)
+    assert found.text == "9 April 2026"
+    assert [it.text for it in find_dates("on Thursday, not on 10 April", SUNDAY, 1)][1:]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.language.questions import in_first_person, role_asked_about, speakers_asked_about
+from memorist.language.questions import (
+    in_first_person,
+    in_own_words,
+    role_asked_about,
+    speakers_asked_about,
+)
 
 SPEAKERS = ["Ada", "Caroline", "James", "Mary Jane", "Jean-Luc", "Łukasz", "C++", "D.J. (the king)"]
 
@@ -58,6 +63,26 @@ def test_a_question_is_put_as_they_would_put_it(
     question: str, names: list[str], asked: str
 ) -> None:
     assert in_first_person(question, names) == asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "own"),
+    [
+        ("What is the user allergic to?", "What am I allergic to?"),
+        ("where does the user live", "where do I live"),
+        ("Has the user's boss changed?", "Has my boss changed?"),
+        ("user allergies", "my allergies"),
+        ("wo arbeitet der Nutzer?", "wo arbeitet ich?"),
+        ("el perro del usuario", "el perro mío"),
+        ("où habite l'utilisateur ?", "où habite je ?"),
+        ("у пользователя есть собака?", "у меня есть собака?"),
+        ("which columns does the user table have?", "which columns does the user table have?"),
+        ("which users are there?", "which users are there?"),
+        ("Where do I live?", "Where do I live?"),
+    ],
+)
+def test_what_an_agent_asks_of_the_user_is_put_as_users_put_it(asked: str, own: str) -> None:
+    assert in_own_words(asked) == own
 
 
 @pytest.mark.parametrize("name", ["(", "[a-z]*", "a|b", "\\", "C++", "?", "^$", "", " ", "\\1"])

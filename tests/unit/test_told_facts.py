@@ -214,11 +214,76 @@ def test_whom_a_couple_has_is_the_speakers() -> None:
         ("got a used Brompton", "Someone stole the Brompton outside Aldi"),
         ("hab mir ein gebrauchtes E-Bike gekauft", "das e-bike wurde geklaut :("),
         ("у нас кот Барсик", "Барсик умер :("),
+        ("I've bought a bike", "The bike was stolen from outside the library this morning"),
+        ("I've bought a road bike", "Someone stole my road bike from the shed"),
+        ("i cycle to work on my road bike, a Boardman", "sold my road bike"),
+        ("our cat Luna is ill", "gave Luna away, to my sister"),
+        ("we adopted a dog called Rex", "we had to give the dog away"),
+        ("wir haben eine Katze, Minka", "wir mussten Minka leider abgeben"),
+        ("tenemos una gata, Luna", "hemos dado a Luna en adopción"),
+        ("on a un chat, Minou", "on a donné Minou à une amie"),
+        ("у нас кот Барсик", "мы отдали Барсика в добрые руки"),
+        ("我养了一只猫，叫豆豆", "我们把豆豆送人了"),
     ],
 )
 def test_what_is_gone_is_theirs_no_longer(owned: str, lost: str) -> None:
     assert len(facts_after(owned)) == 1
     assert not facts_after(owned, lost)
+
+
+def test_of_two_pets_in_one_memory_none_is_taken_for_the_one_that_is_given_away() -> None:
+    had = facts_after("our dog Rex is two and our cat is Luna")
+    assert had == {"user has pet Rex", "user has pet Luna"}
+    assert facts_after("our dog Rex is two and our cat is Luna", "we gave the dog away") == had
+    moved = facts_after("our daughter feeds our cat Luna", "our daughter lives with her dad now")
+    assert "user has pet Luna" in moved
+
+
+@pytest.mark.parametrize(
+    ("had", "over"),
+    [
+        ("i'm allergic to eggs", "turns out i've outgrown the egg allergy"),
+        ("i'm allergic to eggs", "my allergy to eggs has gone"),
+        ("ich habe eine Eiallergie", "meine Eiallergie ist weg"),
+        ("soy alérgica al huevo", "se me ha quitado la alergia al huevo"),
+        ("je suis allergique aux œufs", "mon allergie aux œufs a disparu"),
+        ("у меня аллергия на яйца", "аллергия на яйца прошла"),
+        ("我对鸡蛋过敏", "鸡蛋过敏好了"),
+    ],
+)
+def test_an_allergy_that_is_gone_is_over(had: str, over: str) -> None:
+    assert len(facts_after(had)) == 1
+    assert not facts_after(had, over)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("I prefer tea to coffee", "prefer coffee"),
+        ("I prefer coffee", "prefer tea to coffee"),
+        ("I prefer night shifts to days", "prefer days to nights"),
+        ("I prefer the Globe crossword to the Times one", "prefer the Times crossword"),
+    ],
+)
+def test_a_preference_ends_once_what_was_passed_over_is_preferred(before: str, now: str) -> None:
+    right = now.replace("prefer", "user prefers")
+    assert facts_after(before, f"i {now} now") == {right}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "right"),
+    [
+        ("prefiero el tren al avión", "la verdad es que ahora prefiero el avión", "avión"),
+        ("je préfère le train à l'avion", "je préfère l'avion maintenant", "avion"),
+    ],
+)
+def test_a_preference_is_turned_round_in_other_languages(before: str, now: str, right: str) -> None:
+    assert facts_after(before, now) == {f"user prefers {right}"}
+
+
+def test_another_preference_for_the_same_thing_ends_none() -> None:
+    facts = facts_after("I prefer tea to coffee", "I prefer tea", "I prefer the train to flying")
+    assert len(facts) == 3
 
 
 @pytest.mark.parametrize("over", ["we split up in the summer", "me and my husband broke up"])
@@ -231,6 +296,13 @@ def test_who_splits_up_is_married_no_longer(over: str) -> None:
 def test_a_newborn_is_not_the_wife_of_whom_the_message_before_spoke() -> None:
     facts = facts_after("my wife Meera is pregnant", "Baby's here! Her name is Anika")
     assert facts == {"user married to Meera", "user has child Anika"}
+
+
+def test_a_partner_is_none_since_the_month_of_a_journey() -> None:
+    text = "me and callum want to go to puglia in june"
+    found = extract(Message("user", text, created_at=MONDAY), read=read)
+    began = {it.predicate: it.valid_from for one in found for it in one.claims if not it.ends}
+    assert began["has partner"] == MONDAY
 
 
 def test_a_course_begins_on_the_day_ahead() -> None:
@@ -249,6 +321,12 @@ def test_a_course_begins_on_the_day_ahead() -> None:
         ("seeing someone new, Alex.", "seeing someone new, Alex."),
         ("我开了一家小面馆，在成都", "我开了一家小面馆，在成都"),
         ("i'm 34, what should I eat?", "i'm 34"),
+        ("oh and i'm allergic to nuts", "i'm allergic to nuts"),
+        ("ach, und ich bin allergisch gegen Nüsse", "ich bin allergisch gegen Nüsse"),
+        ("ah, y soy alérgica a las nueces", "soy alérgica a las nueces"),
+        ("ah, et je suis allergique aux noix", "je suis allergique aux noix"),
+        ("ой, и у меня аллергия на орехи", "у меня аллергия на орехи"),
+        ("对了，我对坚果过敏", "我对坚果过敏"),
     ],
 )
 def test_a_memory_can_be_understood_alone(message: str, memory: str) -> None:
@@ -288,6 +366,28 @@ def test_what_a_rule_has_a_name_for_is_nothing_else() -> None:
 )
 def test_what_is_told_in_passing_is_known(message: str, fact: str) -> None:
     assert fact in facts_after(message)
+
+
+def test_what_is_not_wanted_is_no_preference_or_diet() -> None:
+    facts = facts_after("so dont suggest 7am stuff", "i dont even drink beer")
+    assert facts == {"user dislikes 7am stuff", "user avoids beer"}
+
+
+def test_the_number_of_a_house_is_no_age() -> None:
+    assert "user age 71" in facts_after("I'm Ken, I'm 71", "Well I'm in. 14 Catherine Close.")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Joined the Selwood bowls club, £85 a year",
+        "I joined the Rotary Club last week",
+        "I've joined the choir at St John's as well",
+    ],
+)
+def test_a_club_is_no_employer(message: str) -> None:
+    assert not any(" works at " in fact for fact in facts_after(message))
+    assert "user works at Stripe" in facts_after("I joined the platform group at Stripe")
 
 
 def test_when_somebody_moved_is_no_plan() -> None:

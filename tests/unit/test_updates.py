@@ -131,6 +131,15 @@ def test_what_says_that_a_plan_is_off_comes_before_the_plan_that_is_asked_about(
     assert newer_first("What did I drink?", [plan, off], [ended]) == [plan, off]
 
 
+def test_what_says_that_a_fact_is_over_comes_before_it_where_just_that_is_asked() -> None:
+    tom = hit("my boyfriend Tom turned 34, I made him a cake", 0)
+    over = hit("Tom and I broke up last week, how do I squash commits?", 20)
+    until = MAY + timedelta(days=13)
+    ended = Update(tom.id, "has partner", "Tom", False, None, until, ended_by=over.id)
+    assert newer_first("Do I have a boyfriend?", [tom, over], [ended]) == [over, tom]
+    assert newer_first("What did I bake?", [tom, over], [ended]) == [tom, over]
+
+
 def fact(text: str, *sources: Hit, since: float, until: float | None = None) -> Fact:
     return Fact(
         scope=Scope(user="ada"),
@@ -177,6 +186,9 @@ def test_what_answers_passes_the_floor_and_never_scores_above_what_stands_before
     assert [it.score for it in answer_first(newer, HOMES, NOW)] == [0.2, 0.2]
 
 
+COUPLE = ["has partner", "married to"]
+
+
 @pytest.mark.parametrize(
     ("question", "predicates"),
     [
@@ -193,6 +205,15 @@ def test_what_answers_passes_the_floor_and_never_scores_above_what_stands_before
         ("Où est-ce que j'habite ?", ["lives in"]),
         ("Где я сейчас работаю?", ["works at"]),
         ("我现在住在哪里？", ["lives in"]),
+        ("Do I have a boyfriend?", COUPLE),
+        ("who am I seeing now", COUPLE),
+        ("Habe ich eine Freundin?", COUPLE),
+        ("¿Tengo novia?", COUPLE),
+        ("Est-ce que j'ai un copain ?", COUPLE),
+        ("Как зовут мою девушку?", COUPLE),
+        ("我有女朋友吗？", COUPLE),
+        ("Habe ich einen Freund in Köln?", ()),
+        ("What should I give my girlfriend?", ()),
         ("Where did I live in 2020?", ()),
         ("Where does my mother live?", ()),
         ("Where am I moving to?", ()),

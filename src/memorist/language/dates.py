@@ -19,6 +19,7 @@ _LOOK_AT_CHARS = 2_000
 _ISO = r"(?P<year>(?:19|20)\d\d)-(?P<mon>\d{1,2})-(?P<day>\d{1,2})"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _DAY = timedelta(days=1)
+_BETWEEN = re.compile(r"[\s,(]|\b(?:the|den|der|dem|el|le)\b")
 _LONGEST_MONTH = 31
 _UNITS = ("day", "week", "month", "year")
 _Found = tuple[datetime, datetime, str, bool]
@@ -61,8 +62,17 @@ def find_dates(text: str, moment: datetime, lean: int = 0) -> list[DateSpan]:
     longest: list[DateSpan] = []
     for span in spans:  # the longest of those that overlap: "3 May 2020", not "May 2020"
         if not longest or span.place[0] >= longest[-1].place[1]:
+            if longest and _is_weekday_of(longest[-1], span, start):
+                span = span._replace(place=(longest.pop().place[0], span.place[1]))
             longest.append(span)
     return longest
+
+
+def _is_weekday_of(one: DateSpan, other: DateSpan, text: str) -> bool:
+    """Whether a day of the week stands before its date: "Thursday, 9 April"."""
+    are_days = all(span.end - span.start == _DAY for span in (one, other))
+    is_same = are_days and one.start.weekday() == other.start.weekday()
+    return is_same and not _BETWEEN.sub("", text[one.place[1] : other.place[0]])
 
 
 def time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] | None:
@@ -157,6 +167,9 @@ def _meant(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Fou
             return _one_year(parts["year"], relative=False)
         case ["day"]:
             return _day_of_month(parts["day"], today, lean)
+        case ["day", count]:
+            month = _moved(today, 2, int(count))[0]
+            return _one_day(month.date().replace(day=parts["day"]))
         case ["feast", day, month]:
             return _date({"day": int(day), "month": int(month)}, today, lean)
         case _:

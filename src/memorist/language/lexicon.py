@@ -182,7 +182,7 @@ def language(code: str) -> Language:
     spaced: bool = written.get("spaced", True)
     shared: Mapping[str, str] = data("shared", "technologies")["parts"]
     parts = {name: plain(part) for name, part in {**shared, **written["parts"]}.items()}
-    relations = _names(written["relations"])
+    relations = relations_of(code)
     foods = _names(written["foods"])
     parts["relation"] = _any(sorted(relations, key=len, reverse=True))
     parts["food"] = _any(foods)
@@ -417,6 +417,12 @@ def _slot(name: str, parts: Mapping[str, str]) -> str:
     return f"(?P<{'object' if name in ('list', 'name', 'names') else name}>{shape})"
 
 
+@cache
+def relations_of(code: str) -> Mapping[str, str]:
+    """The words of a language for relations, each with the relation."""
+    return _names(data(code, "rules")["relations"])
+
+
 def _names(listed: Mapping[str, str]) -> dict[str, str]:
     """The canonical name of each word."""
     return {
@@ -469,5 +475,7 @@ def _corrections() -> tuple[list[Pattern], Pattern]:
         rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)"
         rf"(?:[,.!]* (?:{after}))*[.!]*$"
     )
-    compiled = [Pattern(pattern, ignore_case=True) for pattern in (spaced, *patterns)]
+    # "Sorry, not Friday but Thursday" does not put "sorry" right.
+    ordered = sorted((spaced, *patterns), key=lambda it: ("<wrong>" not in it, it is spaced))
+    compiled = [Pattern(pattern, ignore_case=True) for pattern in ordered]
     return compiled, Pattern(rf"^(?:.*\W)?(?:{leads})\s+", ignore_case=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, permutations
 from typing import NamedTuple
 
 from memorist.language.dates import find_dates
-from memorist.language.lexicon import codes_of, languages_of, plain
+from memorist.language.lexicon import Language, codes_of, languages_of, plain
 from memorist.language.patterns import Pattern
 from memorist.language.text import LANGUAGES, clauses, data, stems, stop_words
 from memorist.records.values import UNSPACED, fold
@@ -87,14 +87,14 @@ def _runs(one: Sequence[str], two: Sequence[str]) -> tuple[list[Words], list[Wor
     function_words = _function_words()
 
     def joined(words: Sequence[str]) -> list[Words]:
-        runs: list[Words] = []
+        runs: list[list[str]] = []
         for word in words:
             follows = bool(runs) and (runs[-1][-1], word) in both
             if follows and function_words.isdisjoint((runs[-1][-1], word)):
-                runs[-1] = (*runs[-1], word)
+                runs[-1].append(word)
             else:
-                runs.append((word,))
-        return runs
+                runs.append([word])
+        return [tuple(run) for run in runs]
 
     return joined(one), joined(two)
 
@@ -289,6 +289,27 @@ def _without_dates(text: str, said_at: datetime) -> str:
     for one in languages_of(text):
         said = one.cues["moves"].sub(" ", said)
     return " ".join(word for word in said.split() if not word[0].isdigit())
+
+
+def is_passed_over(known: str, told: str) -> bool:
+    """Whether of two preferences one is for what the other is not: "tea over coffee", "coffee"."""
+    return any(
+        _is_for_rest(*pair)
+        for one in languages_of(f"{known} {told}")
+        for pair in permutations((_choice(known, one), _choice(told, one)))
+    )
+
+
+def _choice(preferred: str, language: Language) -> tuple[set[str], set[str]]:
+    """The words of what is preferred, and of what it is preferred to."""
+    than = language.cues["than"].search(plain(preferred))
+    start, end = than.span() if than else (len(preferred), len(preferred))
+    return content_stems(preferred[:start]), content_stems(preferred[end:])
+
+
+def _is_for_rest(one: tuple[set[str], set[str]], other: tuple[set[str], set[str]]) -> bool:
+    chosen, (left, now) = one[0], (one[1] - one[0], other[0] - one[0])
+    return bool(chosen and left and now) and (left <= now or now <= left)
 
 
 def is_inflected(known: str, named: str, *, partly: bool = False, at_end: bool = False) -> bool:

@@ -103,6 +103,23 @@ def _first_name(name: str) -> str:
     return name.split()[0] if name.split() else name
 
 
+def in_own_words(question: str) -> str:
+    """The question as users put it: "what is the user allergic to?", "what am I allergic to?".
+
+    Agents ask so, but messages say "I". A table of users is nobody.
+    """
+    for pattern, own in _user_words():
+        question = pattern.sub(own, question)
+    return question
+
+
+@cache
+def _user_words() -> list[tuple[Pattern, str]]:
+    """What agents call the user, in all languages, each with what users call themselves."""
+    lists = (data(code, "words").get("questions", {}).get("user", {}) for code in ALL_LANGUAGES)
+    return [(Pattern(it, ignore_case=True), own) for each in lists for own, it in each.items()]
+
+
 def shorten_middle(text: str, max_bytes: int = EMBEDDED_BYTES) -> str:
     """A text of at most `max_bytes` unchanged; of a longer one the two ends, in whole words."""
     # People paste logs and code into a chat, and ask before or after them.

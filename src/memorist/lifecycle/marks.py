@@ -116,12 +116,13 @@ def sure_marks(
             continue
         if text == wrong and not mark.ends:
             continue  # "it's kiwi, not strawberries"
-        if predicate in PLANS and _is_cut(text, sentence[start + len(text) :], language):
+        may_be_cut = predicate in PLANS or predicate == "age"
+        if may_be_cut and _is_cut(text, sentence[start + len(text) :], language):
             continue
         if mark.predicate == "event" and any(one in text for one in values if one != text):
             continue  # "I moved to Graz yesterday" says where they live
         if _is_plausible(text, predicate, language) and not _is_of_other(
-            sentence[:start], predicate, language
+            plain(sentence), start, predicate, language
         ):
             by_word = _GROUPS_BY_WORD.get(predicate.split()[0], "identity")
             group = _GROUPS.get(predicate, by_word)
@@ -148,8 +149,13 @@ def _without_deed(predicate: str, thing: str, language: Language) -> tuple[str, 
 
 
 def _is_cut(thing: str, after: str, language: Language) -> bool:
-    """Whether a mark ends before its thing or figure: "got an" offer, "standup moved from" 9:30."""
+    """Whether a mark ends before its thing or figure: "got an" offer, "standup moved from" 9:30.
+
+    Or before the street whose number it is, no age: "14" Catherine Close.
+    """
     last, following = plain(thing).lower().split()[-1], after.lstrip()[:1]
+    if thing.isdigit() and language.pronouns and language.pronouns.places:
+        return _MORE_OF_NAME.match(after) is not None
     ends_early = following.isalpha() and language.articles.match(f"{last} ")
     return bool(ends_early) or (following.isdigit() and last in function_words())
 
@@ -178,15 +184,17 @@ def _is_plausible(thing: str, predicate: str, language: Language) -> bool:
     return predicate != "email" or "@" in thing
 
 
-def _is_of_other(before: str, predicate: str, language: Language) -> bool:
+def _is_of_other(told: str, start: int, predicate: str, language: Language) -> bool:
     """Whether a name is that of another's relative or pet: "…, her dog is called Bruno"."""
     if not names_someone(predicate):
         return False
-    clause = plain(before).rpartition(",")[2].strip()
+    clause = told[:start].rpartition(",")[2].strip()
     begins = language.pronouns.begins.match(clause) if language.pronouns else None
     is_told = any(language.cues[cue].search(clause) for cue in ("names", "own"))
     if begins and not is_told:  # "she has a cat named …"
         return True
+    if language.cues["whose"].search(told[:start]) or _has_them(told, start, predicate, language):
+        return True  # "Sheila's son Martin", "his wife Anna"
     words = clause.lower().split()
     relations = [language.relations[word] for word in words if word in language.relations]
     if not relations:
@@ -195,10 +203,21 @@ def _is_of_other(before: str, predicate: str, language: Language) -> bool:
     return of != predicate and not {of, predicate} <= {*COUPLES}
 
 
+def _has_them(told: str, start: int, predicate: str, language: Language) -> bool:
+    """Whether somebody named is who has those that a predicate names: "Pete got me a dog"."""
+    having = (it for it in language.cues["theirs"].finditer(told) if not it["relation"])
+    had = next((it for it in having if it.start() <= start < it.end()), None)
+    return had is not None and _tells_of(told[had.end() :], predicate, language)
+
+
 def read_as(predicate: str) -> tuple[str, ...]:
-    """What the reader may take a claim for: "no bullet points" is a preference, or a dislike."""
+    """What the reader may take a claim for: "no bullet points" is a preference, or a dislike.
+
+    "I like tea better than coffee" is a preference, or a liking.
+    """
     if predicate in PLANS:
         return ("",)
     if predicate in COUPLES:
         return COUPLES
-    return (predicate, "prefers") if predicate == "dislikes" else (predicate,)
+    also = {"dislikes": ("prefers",), "prefers": ("likes",)}
+    return (predicate, *also.get(predicate, ()))

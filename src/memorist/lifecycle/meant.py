@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memorist.language.dates import dated, find_dates
-from memorist.language.lexicon import languages_of
-from memorist.language.likeness import is_put_off, is_reversed
+from memorist.language.lexicon import languages_of, plain
+from memorist.language.likeness import is_passed_over, is_put_off, is_reversed
 from memorist.language.patterns import Pattern, escape
 from memorist.language.people import People, names_someone
 from memorist.language.text import is_single_valued, stems
+from memorist.lifecycle.marks import RELATED
 from memorist.records.memories import FIRST, PLANS, Candidate, Claim, Fact, MemoryItem, plain_text
 
 _VERSION = Pattern(r"\s+v?\d[\w.]*$")
@@ -40,6 +41,10 @@ def meant_by(
         return re.sub(r"\d+", right, figures[0], count=1), figures[0]
     if find_dates(right, candidate.said_at, 1):
         return right, told
+    lead, _, last = told.rpartition(" ")  # "on Friday": there is no boss called Thursday
+    dates = find_dates(f"{lead} {right}", item.created_at, 1) if lead else []
+    if any(it.place[1] > len(lead) for it in dates):
+        return right, last
     single = [fact.object for fact in stated if is_single_valued(fact.predicate)]
     single = single or [fact.object for fact in stated if names_someone(fact.predicate)]
     return right, single[0] if len(single) == 1 else ""
@@ -51,11 +56,12 @@ def in_new_dates(item: MemoryItem, text: str) -> str:
     What else stands in brackets there is the user's own.
     """
     told, _, meant = item.text.removesuffix("]").rpartition(" [")
-    known = {it.text for lean in (-1, 0, 1) for it in find_dates(told, item.created_at, lean)}
-    if not item.text.endswith("]") or not known.issuperset(meant.split("; ")):
+    dates, at = set(meant.split("; ")), item.created_at
+    known = {lean: {it.text for it in find_dates(told, at, lean)} & dates for lean in (1, -1, 0)}
+    if not item.text.endswith("]") or set().union(*known.values()) != dates:
         return text
-    told = text.rpartition(" [")[0]
-    return dated(told, find_dates(told, item.created_at, 1))
+    told, lean = text.rpartition(" [")[0], max(known, key=lambda lean: len(known[lean]))
+    return dated(told, find_dates(told, at, lean))
 
 
 def named(thing: str) -> Pattern:
@@ -83,12 +89,25 @@ def put_off(claim: Claim, facts: Sequence[Fact], candidate: Candidate) -> list[F
     return [fact for fact in meant if last and fact.sources == last.sources]
 
 
-def partly(claim: Claim, facts: Sequence[Fact]) -> list[Fact]:
-    """The one open fact that a claim ends in some of its words: "sold the Golf", "an old Golf"."""
+def partly(claim: Claim, facts: Sequence[Fact], items: Sequence[MemoryItem] = ()) -> list[Fact]:
+    """The one open fact that a claim ends in some of its words: "sold the Golf", "an old Golf".
+
+    Of what somebody has, the words of its memory may name it: "my road bike, a Boardman".
+    """
     words = {*stems(claim.object)} if claim.ends and claim.predicate not in PLANS else set[str]()
     open_ = [fact for fact in facts if words and fact.valid_to is None]
     meant = [fact for fact in open_ if words <= {*stems(fact.object)}]
+    if not meant and (claim.predicate == "owns" or _is_pet(claim)):
+        naming = {item.id for item in items if words <= {*stems(item.text)}}
+        meant = [fact for fact in open_ if fact.memory in naming]
     return meant if len(meant) == 1 else []
+
+
+def _is_pet(claim: Claim) -> bool:
+    """Whether a claim names a pet by what it is: "we gave the dog away"."""
+    word, languages = plain(claim.object).lower(), languages_of(claim.object)
+    kinds = (RELATED.get(one.relations.get(word, "")) for one in languages)
+    return claim.predicate == "has pet" and claim.predicate in kinds
 
 
 def redated(candidate: Candidate, claim: Claim, older: Sequence[Fact]) -> Candidate:
@@ -117,12 +136,19 @@ def is_mistaken(claim: Claim, candidate: Candidate, people: People) -> bool:
 def other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) -> list[Fact]:
     """What was used before in another version, or said the other way round: "tea over coffee"."""
     name = _VERSION.sub("", claim.object).lower()
+    if claim.predicate == "prefers":
+        before = [fact for fact in rivals if {*fact.sources}.isdisjoint(candidate.sources)]
+        return [
+            fact
+            for fact in before
+            if is_reversed(fact.object, claim.object) or is_passed_over(fact.object, claim.object)
+        ]
     if claim.predicate != "uses" or name == claim.object.lower():
         return [fact for fact in rivals if is_reversed(fact.object, claim.object)]
     return [
         fact
         for fact in rivals
-        if _VERSION.sub("", fact.object).lower() == name
+        if _VERSION.sub("", fact.object).lower() == name != fact.object.lower()
         and not fact.is_about(claim.object)
         and not {*fact.sources} & {*candidate.sources}  # a message may name several
     ]

@@ -110,7 +110,8 @@ def neighbours_of(
         if claim.gone:
             at = candidate.said_at
             facts += store.facts(home, text=claim.object, valid_at=at, limit=MOST_GONE)
-    items = similar_memories(store, home, candidate.text, candidate.said_at)
+    said = candidate.text or " ".join(claim.object for claim in candidate.claims if claim.ends)
+    items = similar_memories(store, home, said, candidate.said_at)
     if candidate.corrects and candidate.instead:
         facts += every(partial(store.facts, home, valid_at=candidate.said_at))
         recent = store.records(home, store.derived(home, before))

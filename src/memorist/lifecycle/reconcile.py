@@ -140,7 +140,8 @@ def _corrected(
             )
             if thing != fact.object:
                 changes += _correct([fact], _fact(claim, told, scope, now, id_))
-        only = Supersede(old_id=item.id, record=new, reason=CORRECTED, at=candidate.said_at)
+        at = candidate.said_at
+        only = Supersede(old_id=item.id, record=new, reason=CORRECTED, at=at, alone=True)
         return changes if changes[1:] else [only]
     meant = [fact for fact in facts if fact.is_about(instead[1])]
     if candidate.claims or len({fact.topic for fact in meant}) != 1:
@@ -261,7 +262,7 @@ def _claims(
             and fact.known_to is None
             and (claim.is_any or is_same_thing(fact.object, claim.object, claim.predicate))
         ]
-        yield from made(resolve_claim(claim, rivals, candidate, new))
+        yield from made(resolve_claim(claim, rivals, candidate, new, neighbours.items))
         if claim.ends and claim.predicate in COUPLES:
             partners = [plain_text(one) for one in neighbours.people.partners()]
             if claim.is_any or plain_text(claim.object) in partners:
@@ -270,15 +271,19 @@ def _claims(
 
 
 def resolve_claim(
-    claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
+    claim: Claim,
+    rivals: Sequence[Fact],
+    candidate: Candidate,
+    new: Fact,
+    items: Sequence[MemoryItem] = (),
 ) -> list[Change]:
-    """What a claim changes among the facts with its subject and predicate.
+    """What a claim changes among the facts with its subject and predicate, told in some memories.
 
     Where one object holds at a time, what was said last holds now, whatever the dates it names; a
     change that is planned holds from its day on, unless something else is said until then.
     """
     said, since = candidate.said_at, new.valid_from or candidate.said_at
-    same = [fact for fact in rivals if _is_meant(claim, fact)] or partly(claim, rivals)
+    same = [fact for fact in rivals if _is_meant(claim, fact)] or partly(claim, rivals, items)
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
     if claim.ends:
         return _resolve_end(claim, same, rivals, candidate, new, is_single=replaces)
@@ -328,7 +333,7 @@ def _resolve_end(
 ) -> list[Change]:
     """What a claim changes that something holds no longer."""
     since = new.valid_from or candidate.said_at
-    if claim.predicate in PLANS:  # what a message tells as done is not what it plans
+    if claim.predicate in PLANS or claim.is_any:  # what a message tells as over is not its news
         same = [fact for fact in same if {*fact.sources}.isdisjoint(candidate.sources)]
     ended = _ended(same, since, candidate)
     is_named = is_single and not claim.is_any

@@ -374,9 +374,9 @@ def _is_of_same(other: RuleMatch, match: RuleMatch) -> bool:
     """Whether a match reads what is said of others in fewer words: "Sven got a job at Gazelle"."""
     if match.is_marked:
         return _reads(other, match) and not match.is_certain
-    same = match.rule.predicate is not None and match.rule.predicate == other.rule.predicate
-    parts = (it.parts for it in (match, other) if "object" in it.parts.groupdict())
-    return same and match.rule.group in OWN and len({it.span("object") for it in parts}) == 1
+    named = [it.parts for it in (match, other) if it.parts.groupdict().get("object")]
+    same = len(named) == 2 and named[0].span("object") == named[1].span("object")
+    return same and match.rule.group in OWN and match.rule.predicate == other.rule.predicate
 
 
 def _claims(matches: list[RuleMatch], statement: Statement, reading: MarkedMessage) -> list[Claim]:
@@ -467,13 +467,13 @@ def _is_unwanted(match: RuleMatch, matches: Sequence[RuleMatch]) -> bool:
     by_rules = [it for it in matches if not it.is_marked]
     no_more = (*PLANS, "diet", "allergic to") if match.is_marked else PLANS
     if read in no_more and not match.rule.ends:
-        left = (it.parts.span("object") for it in by_rules if it.rule.predicate == "avoids")
+        left = (it.parts.span() for it in by_rules if it.rule.predicate == "avoids")
         return any(start < last and first < end for first, last in left)
     if not match.is_marked or read != "prefers":
         return False
     dislikes = (it for it in by_rules if it.rule.predicate == "dislikes" and it.rule.standing)
     unwanted = (it.parts.span("object") for it in dislikes)
-    return any(start < first and last <= end for first, last in unwanted)
+    return any(start < first < end for first, _ in unwanted)
 
 
 def _says_less(match: RuleMatch, mark: RuleMatch, statement: Statement) -> bool:
@@ -520,6 +520,8 @@ def _contains(match: RuleMatch, mark: RuleMatch) -> bool:
         return False  # "back to coffee" may tell a liking, too
     first, last = match.parts.span("object")
     start, end = mark.parts.span()
+    if (first, last, mark.rule.predicate) == (start, end, "likes"):
+        return False  # what is liked better than something is liked
     if match.rule.predicate in PLANS:
         rest = match.parts["object"][end - first :].split()
         named = first == start and not match.language.common.issuperset(rest)
@@ -590,4 +592,6 @@ def _told(sentence: Sentence, first: int, last: int) -> str:
     """The words of the clauses that say something, or the sentence where they are too few."""
     text = sentence.text[first:last].strip(STATEMENT_EDGES)
     whole = HIDDEN not in sentence.clauses.text and len(fold(text).split()) < _FEWEST
-    return sentence.text.strip(STATEMENT_EDGES) if whole else text
+    text = sentence.text.strip(STATEMENT_EDGES) if whole else text
+    opener = sentence.matches[0].language.cues["openers"].match(plain(text))
+    return text[opener.end() :] if opener else text

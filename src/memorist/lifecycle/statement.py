@@ -11,6 +11,7 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, languages_of, plain
 from memorist.language.patterns import PatternMatch
 from memorist.language.people import names_someone
+from memorist.language.text import HIDDEN
 from memorist.lifecycle.clauses import Clauses
 from memorist.lifecycle.marks import CERTAIN, RELATED, SURER_THAN_RULES, MarkedPart
 from memorist.records.memories import COUPLES, PLANS
@@ -32,6 +33,7 @@ _REMARKS = 3  # in brackets, one after the other: "my mate (the tall one) got a 
 _MENTION_CHARS = 8  # around those named: "my Anna"
 _LEAD_CHARS = 12  # before a date: "from", "as of"
 _DUE_CHARS = 8  # before a date: "by", "before"
+_DATED_CHARS = 20  # between a partner and since when they are one: "Anna and I married in 2015"
 # Whether a date without its year means the last one (-1) or the next one (1).
 _LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
 
@@ -110,10 +112,18 @@ class Statement(NamedTuple):
         return next((it for it in self.dates("plan") if it.place == day.place), day)
 
     def told(self, matches: list[RuleMatch]) -> tuple[int, int]:
-        """From where the first clause that a rule matches begins to where the last one ends."""
+        """From where the first clause that a rule matches begins to where the last one ends.
+
+        One that goes on about "it" is told with the clause before: "a whippet, she's called Pixel".
+        """
         spans = [match.parts.span() for match in matches]
         start, end = min(span[0] for span in spans), max(span[1] for span in spans)
-        return self.clauses.around(min(start + 1, end), end)
+        first, last = self.clauses.around(min(start + 1, end), end)
+        cues, said = matches[0].language.cues, plain(self.text[first:last])
+        if first and (cues["names"].search(said) or cues["refers"].search(said)):
+            before, _ = self.clauses.around(first - 1, last)
+            first = first if HIDDEN in self.clauses.text[before:first] else before
+        return first, last
 
     def without_idle(self, matches: list[RuleMatch]) -> list[RuleMatch]:
         """The matches, without those of `alone` rules in clauses that other rules read."""
@@ -210,6 +220,9 @@ class Statement(NamedTuple):
             return False
         named = "object" if match.parts.groupdict().get("object") else 0
         told = plain(self.text[: match.parts.start(named)])
+        is_own = match.language.cues["own"].search(plain(match.parts[0]))
+        if not is_own and match.language.cues["whose"].search(told):
+            return True  # "her husband and the kids, Max and Ruby"
         return any(
             (had not in COUPLES or predicate in COUPLES)
             and not match.language.cues["own"].search(told[end:])
@@ -256,6 +269,8 @@ class Statement(NamedTuple):
             return self.ahead and not cues["own"].search(self.clauses.text[first:last])
         said = self.clauses.text[first : max(end, day.place[0])]
         is_led = cues["from"].search(self._led(day, first))
+        if match.rule.predicate in COUPLES:  # "me and Tom want to go to Rome in June"
+            return bool(is_led)
         return bool(is_led) or not cues["states"].search(said)
 
     def _led(self, day: DateSpan, first: int) -> str:
@@ -268,7 +283,12 @@ class Statement(NamedTuple):
         return outside and any(start <= day.place[0] < end for start, end in self.plans)
 
     def dates_claim(self, match: RuleMatch, day: DateSpan) -> bool:
-        """Whether a date is when a claim began: a sister is one before, a figure may be a date."""
+        """Whether a date is when a claim began: a sister is one before, a figure may be a date.
+
+        A date far from a partner is that of something else: "me and Tom want to see Rome in June".
+        """
+        if match.is_marked and match.rule.predicate in COUPLES:
+            return distance(match.parts.span(), day.place) <= _DATED_CHARS
         if match.rule.predicate == "related":
             return False
         if match.rule.group != "figure":
@@ -363,10 +383,12 @@ class Statement(NamedTuple):
     def is_sought(self, match: RuleMatch) -> bool:
         """Whether a post is one that the speaker asks for: "I applied for a job at Siemens"."""
         named = "object" if match.parts.groupdict().get("object") else 0
-        first, _ = self.clauses.around(*match.parts.span(named))
-        said = self.clauses.text[first : match.parts.end(named)]
-        sought = match.language.cues["seeks"].search(said)
-        return sought is not None and not match.language.joins.search(said[sought.end() :])
+        first, last = self.clauses.around(*match.parts.span(named))
+        said, end = self.clauses.text[first:last], match.parts.end(named) - first
+        sought = match.language.cues["seeks"].search(said)  # "joined the Selwood bowls club"
+        if sought is None or sought.start() >= end:
+            return False
+        return not match.language.joins.search(said[sought.end() : end])
 
     def lasts(self, match: RuleMatch) -> bool:
         """Whether what is planned until a date is so all the time, and not to be done by then."""

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from memorist.arguments import CheckedSettings
 from memorist.language.likeness import NUMBER, Clause, content_stems
 from memorist.language.people import names_someone, names_user
+from memorist.language.questions import facts_asked_about
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
 from memorist.records.memories import Fact
@@ -371,7 +372,8 @@ def newer_first(
     """
     asked = content_stems(question) if updates or len(hits) > 1 else set[str]()
     sent: dict[datetime | None, str] = {it.created_at: it.id for it in hits if it.role in OWN}
-    successors = _successors(asked, updates, sent) if updates else {}
+    of = facts_asked_about(question) if updates else ()
+    successors = _successors(asked, of, updates, sent) if updates else {}
     clauses: dict[str, Clause | None] = {}  # only of the hits that might change places
 
     def told(text: str) -> Clause | None:
@@ -456,18 +458,23 @@ def shares_words(one: Record, other: Record) -> bool:
 
 
 def _successors(
-    asked: Set[str], updates: Sequence[Update], sent: Mapping[datetime | None, str]
+    asked: Set[str],
+    of: Sequence[str],
+    updates: Sequence[Update],
+    sent: Mapping[datetime | None, str],
 ) -> dict[str, set[str]]:
     """The messages of which the part asked about is over, and those that say what holds instead.
 
     Where nothing does, it is the one that says that it is over, known by when it was `sent`. A
-    message may say several things: the one with most words of the question is asked about;
-    the user's name in a question says whom it is about, not what.
+    message may say several things: the one with most words of the question is asked about, or the
+    one `of` whose predicate the question is; the user's name in it says whom it is about, not what.
     """
     stated = {
         it: it.predicate + ("" if names_user(it.predicate) else f" {it.object}") for it in updates
     }
-    fits = {it: len(content_stems(text) & asked) for it, text in stated.items()}
+    fits = {
+        it: len(content_stems(text) & asked) + (it.predicate in of) for it, text in stated.items()
+    }
     holding: defaultdict[str, dict[str, int]] = defaultdict(dict)  # the best fit of each predicate
     for update in filter(lambda it: it.holds, updates):
         best = holding[update.message_id]
@@ -483,7 +490,7 @@ def _successors(
         )
         most = max(others, default=-1)
         if not update.holds and (fits[update] > most or fits[update] == most > 0):
-            ended_by = sent.get(update.until, "") if fits[update] else ""
+            ended_by = (update.ended_by or sent.get(update.until, "")) if fits[update] else ""
             successors.setdefault(update.message_id, set()).add(update.by or ended_by)
     return successors
 

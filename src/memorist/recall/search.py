@@ -19,6 +19,7 @@ from memorist.language.questions import (
     QUESTION_BYTES,
     asks_about_past,
     facts_asked_about,
+    in_own_words,
     role_asked_about,
     shorten_middle,
     speakers_asked_about,
@@ -97,8 +98,6 @@ class Searcher:
 
     def search(self, query: Query) -> Recall:
         """The best hits that are found in time, each with its reason."""
-        if query.limit <= 0:
-            return Recall(hits=())
         self.load()
         with metrics.span("memorist.recall"), RecallRun(self, query) as run:
             recall = run.run()
@@ -131,7 +130,7 @@ def _dates() -> ModuleType:
     from memorist.store import bm25, vectors  # noqa: F401
 
     Clause.about(content_stems("load"), "It loads")
-    asks_about_past("load")
+    asks_about_past(in_own_words("load"))
     dates.time_asked_about("today", now())
     return dates
 
@@ -147,8 +146,8 @@ class RecallRun:
 
     def __init__(self, searcher: Searcher, query: Query) -> None:
         self._clock = Clock(query.deadline_ms)
-        question = shorten_middle(query.question, QUESTION_BYTES)
-        if question is not query.question:
+        question = in_own_words(shorten_middle(query.question, QUESTION_BYTES))
+        if question != query.question:
             query = replace(query, question=question)
         self._searcher = searcher
         self._query = query
