@@ -1,4 +1,4 @@
-"""What a score is worth: the curves of `recall/fusion.py`, fitted and checked.
+"""What a score is worth: the curves of `recall/relevance.py`, fitted and checked.
 
 Run with `python -m benchmarks.calibrate`. Questions of the development sets are asked of the memory
 that holds their evidence, and of another user's, where nothing bears on them: as they stand, and,
@@ -32,7 +32,7 @@ from benchmarks.recall import LOADERS, ROOT
 from benchmarks.report import Grid, publish
 from memorist import Memory
 from memorist.recall import search
-from memorist.recall.fusion import RelevanceSignals, relevance_signals
+from memorist.recall.relevance import RelevanceSignals, relevance_signals
 from memorist.records.query import MIN_SCORE
 
 Array = NDArray[np.float64]

@@ -1,30 +1,34 @@
 """Our own stories of change, told to an assistant, and talks of two people.
 
-In a story somebody tells things, and later tells them otherwise.
+In a story somebody tells things, and later tells them otherwise. Beside those that measure there
+are some from which recall's ranking learns: the embedder has not seen them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks.dataset import Conversation, Question, by_day, day_of
 
 HERE = Path(__file__).parent
+TRAINING = HERE.parent / "packages/memorist-minilm/training"
+EVERY = 9  # of the stories that the embedder has not seen
 
 
 class Stories:
-    """Every file of a folder beside this module, each its own user with one session a day."""
+    """Messages and questions of several users, each with one session a day."""
 
     left_out = 0
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, stories: Mapping[str, list[dict[str, Any]]]) -> None:
         self.name = name
-        files = sorted((HERE / name).glob("*.jsonl"))
-        stories = {it.stem: [*map(json.loads, it.read_text("utf-8").splitlines())] for it in files}
         self._messages = {
             name: [_by_role(row) for row in rows if "text" in row] for name, rows in stories.items()
         }
@@ -37,16 +41,47 @@ class Stories:
     @classmethod
     def changes(cls, _: Path) -> Stories:
         """The stories of change."""
-        return cls("changes")
+        return cls("changes", read_stories((HERE / "changes").glob("*.jsonl")))
 
     @classmethod
     def talks(cls, _: Path) -> Stories:
         """The talks of two."""
-        return cls("talks")
+        return cls("talks", read_stories((HERE / "talks").glob("*.jsonl")))
+
+    @classmethod
+    def more_changes(cls, _: Path) -> Stories:
+        """Some of the stories that the reader has learnt from, and not the embedder."""
+        files = sorted((TRAINING / "stories").glob("*.jsonl"))
+        unseen = [it for it in files if it.stem[0] > corpus().LAST_STORIES]
+        return cls("more changes", read_stories(unseen[::EVERY]))
+
+    @classmethod
+    def held_out(cls, _: Path) -> Stories:
+        """What writers of the embedder's corpus said whom it has not learnt from."""
+        stories = defaultdict[str, list[dict[str, Any]]](list)
+        for number, it in enumerate(corpus().split(corpus().read_corpus())[1]):
+            row = {"id": f"m{number}", "date": it.when, "text": it.text, "role": it.role}
+            asked = [{"question": one, "answer": [row["id"]]} for one in it.questions]
+            stories[f"{it.writer} {it.person}"] += [row, *asked]
+        return cls("held out", stories)
 
     def history(self, user: str) -> Iterator[Conversation]:
         """The days of a story, oldest first."""
         return by_day(self._messages[user], day="date", apart=timedelta(minutes=1))
+
+
+def read_stories(files: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
+    """The lines of each file."""
+    return {it.stem: [*map(json.loads, it.read_text("utf-8").splitlines())] for it in sorted(files)}
+
+
+def corpus() -> ModuleType:
+    """The module that reads what the embedder is trained on."""
+    sys.path.insert(0, str(TRAINING))
+    from memorist_training import corpus
+
+    sys.path.remove(str(TRAINING))
+    return corpus
 
 
 def _question(

@@ -12,7 +12,8 @@ import pytest
 from memorist import InvalidError, Memory, Message
 from memorist.context.quote import QUOTED_SHARE
 from memorist.context.window import Window
-from memorist.recall.fusion import CURVES, UNJUDGED, WORDS_ALONE, RankedRecord, relevance
+from memorist.recall.fusion import RankedRecord
+from memorist.recall.relevance import CURVES, UNJUDGED, WORDS_ALONE, relevance
 from memorist.records.query import MIN_SCORE, Found, Passage
 from memorist.records.values import to_micros
 from tests.support.models import WordEmbedder

@@ -1,11 +1,4 @@
-"""Fusion: one ranking of what several channels found, and what a score is worth. Pure functions.
-
-The score that users see is the probability that a hit bears on the question, the product of two
-logistic curves. The first says whether this memory knows anything of the matter, by what is
-absolute: the nearest cosine, and the share of the question's words that one record holds. The
-second says, if it does, whether a record of that ranking score is part of it.
-`python -m benchmarks.calibrate` fits both, and shows how well they are calibrated.
-"""
+"""Fusion: one ranking of what several channels found. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import repeat
-from math import exp, inf, log
+from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -43,10 +35,6 @@ LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter
 AMONG = 30  # hits: among them what states the fact that is asked for leads
 OWN = ("user", None)  # roles of a user's statements, and of what was derived
 APART = timedelta(hours=1)  # sooner, people mostly go on with what they said
-TELLING = 5  # of the best records: they tell how long what was found is
-JUST_SAID = 10 * 1_000_000  # microseconds, in which a message may have no vector yet
-UNJUDGED = 0.01  # the score of what was just said, and not found by meaning
-WORDS_ALONE = ""
 SOON = 7 * DAY  # after something happened, people still talk of it
 Column = dict[int, float]
 """What a signal adds to the score of each row that has it."""
@@ -72,7 +60,8 @@ class Ranking(CheckedSettings):
 
     The best find of a channel counts 1 times its weight. The other signals are boosts: none of
     them keeps anything out. `synonyms` is what a synonym is worth beside the word asked for,
-    `update` by how much a message stands above the one that it probably updates.
+    `update` by how much a message stands above the one that it probably updates, `learned` how much
+    counts what a net tells that was trained with the default embedder.
     `make bench-recall` shows what recall loses without each of them. A reranker, where there is
     one, decides the final order, if it answers in time.
     """
@@ -94,6 +83,7 @@ class Ranking(CheckedSettings):
     importance: float = 0.1
     recency: float = 0.01
     half_life_days: float = 30.0
+    learned: float = 0.7
     update: float = 0.0001
     reranker: Reranker | None = None
     _least = -inf
@@ -124,6 +114,7 @@ class Board:
         self.passages: list[Passage] = []
         self.scores: list[float] = []
         self.found: dict[str, dict[int, tuple[int, float]]] = {}  # rank and score, by channel
+        self.shares: Column = {}  # of the question's words
         self.columns: list[tuple[str, Column]] = []
 
     def add(self, name: str, column: Column) -> None:
@@ -160,8 +151,12 @@ def fuse(
     focus: QuestionFocus,
     now: datetime,
     limit: int | None = None,
+    embedder: str | None = None,
 ) -> list[RankedRecord]:
-    """The records that were found, best first; all of them, or the first `limit`."""
+    """The records that were found, best first; all of them, or the first `limit`.
+
+    Cosines are those of the `embedder` of that name.
+    """
     board = Board()
     sources = _source_messages(passages)
     for channel in filter(found.__contains__, MERGE_ORDER):
@@ -181,6 +176,8 @@ def fuse(
     _lend(board, held, ranking, short)
     for name, column in _boosts(board, held, ranking, short, focus, now):
         board.add(name, column)
+    if ranking.learned and found.get("meaning"):
+        board.add("learned", _learned(board, held, ranking.learned, focus, embedder))
     if ranking.update and not focus.about_past:
         _lift(board, passages, ranking.update)
     return [board.record(row) for row in board.order()[:limit]]
@@ -234,6 +231,7 @@ def _gather(
             held[row] = passage
         placed[row] = len(placed) + 1, find[1]
         column[row] = weight * share
+        board.shares[row] = max(board.shares.get(row, 0.0), find[3])
     board.found[channel] = placed
     board.scores += [0.0] * (len(held) - len(board.scores))
     board.add(channel, column)
@@ -310,6 +308,18 @@ def _boosts(
     today = to_micros(now) / DAY
     ages = [max(today - said_at / DAY, 0.0) for said_at in held.said_at]
     yield "recency", {row: weight * 0.5 ** (days / half_life) for row, days in enumerate(ages)}
+
+
+def _learned(
+    board: Board, held: Any, weight: float, focus: QuestionFocus, embedder: str | None
+) -> Column:
+    """What a net adds to every row, where there is one for the embedder."""
+    from memorist.recall import learned  # here, as it needs numpy: `import memorist` stays light
+
+    if (net := learned.net_of(embedder)) is None:
+        return {}
+    signals = learned.signals_of(board, held, focus, dict(_timely(held.said_at, focus.when)))
+    return dict(enumerate((weight * net.add(signals)).tolist()))
 
 
 def _where(marks: Sequence[int]) -> Iterator[int]:
@@ -493,90 +503,3 @@ def _successors(
             ended_by = (update.ended_by or sent.get(update.until, "")) if fits[update] else ""
             successors.setdefault(update.message_id, set()).add(update.by or ended_by)
     return successors
-
-
-class Curves(NamedTuple):
-    """The coefficients of both curves, each beginning with its constant."""
-
-    known: tuple[float, ...]  # nearest, words, size, short, best
-    fits: tuple[float, ...]  # score, short, size, named
-
-
-CURVES: Mapping[str, Curves] = {
-    "memorist-minilm-3/int8": Curves(
-        (-8.019, 18.459, 3.841, -0.927, -1.835, 1.393), (-0.988, 4.924, -1.138, -1.381, -1.31)
-    ),
-    "memorist-static-3/256": Curves(
-        (-3.503, 3.049, 6.039, -0.464, -0.747, 0.934), (-1.946, 3.914, -2.593, -0.957, 0.0)
-    ),
-    WORDS_ALONE: Curves(
-        (-2.027, 0.0, 5.916, -0.275, -1.454, 1.944), (-0.553, 5.39, -3.345, -0.972, 0.0)
-    ),
-}
-"""By the embedder's name: cosines of others lie elsewhere, so they are judged by words alone."""
-
-
-class RelevanceSignals(NamedTuple):
-    """What the curves are of: that of the question, and of each record."""
-
-    question: tuple[float, ...]
-    records: list[tuple[float, ...]]
-
-
-def relevance_signals(
-    found: Mapping[str, Sequence[Found]], records: Sequence[RankedRecord], size: int
-) -> RelevanceSignals:
-    """The signals of ranked records among `size` passages that were found."""
-    short = [min(DEFAULT_RANKING.short_chars / max(it.passage.stop, 1), 1.0) for it in records]
-    first = short[:TELLING]
-    nearest = max(map(SCORE, found.get("meaning", ())), default=0.0)
-    words = max(map(SHARE, found.get("words", ())), default=0.0)
-    spread = log(max(size, 1))
-    # What was derived has no role and no first person, which would raise its score.
-    more = DEFAULT_RANKING.role + DEFAULT_RANKING.self_reference
-    raised = [it.score + more * (it.passage.role is None) for it in records]
-    best = max(raised, default=0.0)
-    question = (nearest, words, spread, sum(first) / max(len(first), 1), best)
-    # In talk between people, many messages are as near to a question as its answer.
-    named = [float(it.passage.speaker is not None) for it in records]
-    return RelevanceSignals(question, list(zip(raised, short, repeat(spread), named, strict=False)))
-
-
-def is_judged(found: Mapping[str, Sequence[Found]], embedder: str | None) -> bool:
-    """Whether a score is told by meaning, too, of an embedder whose cosines are known."""
-    return bool(found.get("meaning")) and embedder in CURVES
-
-
-def relevance(
-    found: Mapping[str, Sequence[Found]],
-    records: Sequence[RankedRecord],
-    size: int,
-    embedder: str | None,
-    now: datetime,
-) -> list[float]:
-    """The probability of each record. What no channel was in time to judge counts as known."""
-    by_meaning = is_judged(found, embedder)
-    curves = CURVES[embedder if by_meaning and embedder else WORDS_ALONE]
-    seen = relevance_signals(found, records, size)
-    known = _logistic(curves.known, seen.question) if by_meaning or "words" in found else 1.0
-    constant, by_score, by_length, by_size, by_name = curves.fits  # written out: records are many
-    exponents = [
-        constant + (by_score * score + by_length * part + by_size * spread + by_name * named)
-        for score, part, spread, named in seen.records
-    ]
-    chances = [known * _chance(exponent) for exponent in exponents]
-    if embedder is None:
-        return chances
-    new = [it.passage.said_at > to_micros(now) - JUST_SAID for it in records]
-    unseen = (said and "meaning" not in it.scores for said, it in zip(new, records, strict=True))
-    return [max(it, UNJUDGED * yes) for it, yes in zip(chances, unseen, strict=True)]
-
-
-def _logistic(curve: Sequence[float], values: Sequence[float]) -> float:
-    constant, *weights = curve
-    exponent = constant + sum(weight * value for weight, value in zip(weights, values, strict=True))
-    return _chance(exponent)
-
-
-def _chance(exponent: float) -> float:
-    return 1 / (1 + exp(-max(min(exponent, 50.0), -50.0)))

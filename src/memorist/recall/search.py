@@ -48,9 +48,9 @@ from memorist.recall.fusion import (
     fuse,
     newer_first,
     probably_over,
-    relevance,
     shares_words,
 )
+from memorist.recall.relevance import is_judged, relevance
 from memorist.records.memories import Fact
 from memorist.records.query import (
     MIN_SCORE,
@@ -154,6 +154,7 @@ class RecallRun:
         self._terms = terms_of(question)
         self._about_past = False
         store, embedder = searcher.store, searcher.embedder
+        self._embedder = embedder.name if embedder else None
         channels = [it for it in CHANNELS if embedder is not None or not it.needs_embedder]
         self._channels = {it.name: Task(partial(self._find, it)) for it in channels}
         self._by_model = [it.name for it in channels if it.needs_embedder]
@@ -388,16 +389,16 @@ class RecallRun:
             len(self._terms),
         )
         limit *= 2 if ranking.reranker else 1
-        records = fuse(finds, passages, ranking, focus=focus, now=self._query.now, limit=limit)
+        asked: dict[str, Any] = {"focus": focus, "now": self._query.now, "embedder": self._embedder}
+        records = fuse(finds, passages, ranking, **asked, limit=limit)
         return self._above_floor(records, finds, len(passages))
 
     def _above_floor(
         self, records: list[fusion.RankedRecord], finds: dict[str, list[Found]], size: int
     ) -> list[fusion.RankedRecord]:
         """The records that probably bear on the question, with that probability as their score."""
-        embedder, least = self._searcher.embedder, self._query.min_score
-        name = embedder.name if embedder else None
-        if least <= MIN_SCORE and not fusion.is_judged(finds, name):
+        name, least = self._embedder, self._query.min_score
+        if least <= MIN_SCORE and not is_judged(finds, name):
             least = 0.0  # words alone tell too little to leave something out unasked
         chances = relevance(finds, records, size, name, self._query.now)
         self._best = max(chances, default=0.0)
