@@ -103,10 +103,11 @@ def small(memory: Memory, dataset: Dataset) -> list[tuple[Question, str]]:
     """The same with small memories: the evidence and a few other messages."""
     chance = random.Random(1)
     asked = []
-    for number, question in enumerate(chance.sample(list(dataset.questions), SMALL)):
+    wanted = [it for it in dataset.questions if it.turns]
+    for number, question in enumerate(chance.sample(wanted, min(SMALL, len(wanted)))):
         talk = list(dataset.history(question.user))
         others = [it.message_id for _, messages in talk for it in messages]
-        kept = question.turns | set(chance.sample(others, chance.choice(AROUND)))
+        kept = question.turns | set(chance.sample(others, min(chance.choice(AROUND), len(others))))
         for session, messages in talk:
             few = [it for it in messages if it.message_id in kept]
             if few:
@@ -148,7 +149,8 @@ def _ask(memory: Memory, clock: Clock, question: Question, user: str, *, answera
 
     in_order: dict[str, Any] = {
         "relevance": listen,
-        "newer_first": lambda _, hits, __, **___: list(hits),
+        "newer_first": lambda _, hits, *__, **___: list(hits),
+        "answer_first": lambda hits, *_, **__: hits,
     }
     with patch.multiple(search, **in_order):
         recall = memory.recall(
@@ -248,8 +250,9 @@ def judge(curves: tuple[Array, Array], asked: Asked) -> Array:
     chance = 1 / (1 + np.exp(-(known[0] + known[1:] @ np.array(asked.seen.question))))
     if not asked.seen.records:
         return np.empty(0)
-    rows: Array = chance / (1 + np.exp(-(fits[0] + np.array(asked.seen.records) @ fits[1:])))
-    return rows
+    rows = chance / (1 + np.exp(-(fits[0] + np.array(asked.seen.records) @ fits[1:])))
+    # What ranks higher bears on the question no less: so does recall raise its score.
+    return np.maximum.accumulate(rows[::-1])[::-1]
 
 
 def reliability(judged: dict[str, list[Array]], sets: dict[str, list[Asked]], kind: str) -> Grid:

@@ -2,6 +2,7 @@
 
 Run with `python -m benchmarks.learn`. Questions of the development sets, of more stories and of
 writers whom the embedder has not learnt from are asked of the memory that holds their evidence.
+Small memories stand beside the large ones: the evidence of a question among a few other messages.
 The net sees the signals of all that was found, and learns which of it is evidence: by a softmax
 over the records of a question, and by whether each is. Every set counts the same. The figures are
 of the ranking alone, in five parts, each by nets that have not seen its users; the nets that are
@@ -11,6 +12,7 @@ written to `learned.npz` have seen all.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shutil
 import tempfile
@@ -20,10 +22,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for small products more threads are slower
+
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.asking import Clock, catch_up, fill, told
+from benchmarks.asking import Clock, catch_up, told
+from benchmarks.calibrate import small, whole
 from benchmarks.dataset import Dataset, Question
 from benchmarks.embedding import make_embedder
 from benchmarks.metrics import ndcg_at, recall_at
@@ -41,12 +46,15 @@ SETS: Mapping[str, Callable[[Path], Dataset]] = {
     **LOADERS,
     "more changes": Stories.more_changes,
     "held out": Stories.held_out,
+    "small talks": LOADERS["locomo"],
+    "small stories": Stories.more_changes,
 }
 FOLDS = 5
 MOST = 128  # records of a question, the best so far
 OLDER = 0.3  # what was overtaken, beside what holds
 WIDTH = 24
-SIDE_BY_SIDE = 4  # nets that are trained apart, whose mean counts
+SIDE_BY_SIDE = 8  # nets that are trained apart, whose mean counts
+SHIFTS = ("inner_shift", "middle_shift")
 EPOCHS, BATCH, RATE, DECAY, DROPPED = 12, 32, 2e-3, 0.1, 0.1
 EACH = 0.2  # what the judgement of each record counts beside the softmax over them
 
@@ -93,17 +101,17 @@ def collect(name: str, options: argparse.Namespace) -> Iterator[Asked]:
     given: dict[str, Any] = {"extraction": None} if name == "longmemeval" else {}
     given |= {"clock": clock, "embedder": make_embedder("minilm", options.cache)}
     with Memory(str(folder / f"{name}.db"), tenant=dataset.name, **given) as memory:
-        fill(memory, dataset, dataset.questions)
+        pairs = (small if name.startswith("small") else whole)(memory, dataset)
         catch_up(memory, lambda waiting: print(f"{name}: {waiting:,} wait", flush=True))
-        for question in told(dataset.questions, name):
+        for question, user in told(pairs, name):
             clock.at = question.asked_at
-            if question.turns and (asked := _ask(memory, name, question)):
+            if question.turns and (asked := _ask(memory, name, question, user)):
                 yield asked
     if options.stores is None:
         shutil.rmtree(folder)
 
 
-def _ask(memory: Memory, name: str, question: Question) -> Asked | None:
+def _ask(memory: Memory, name: str, question: Question, user: str) -> Asked | None:
     """One question; recall is listened to where the net would add to what it found."""
     seen: list[tuple[Board, Array]] = []
 
@@ -113,11 +121,11 @@ def _ask(memory: Memory, name: str, question: Question) -> Asked | None:
         return {}
 
     with patch.object(fusion, "_learned", listen):
-        memory.recall(question.text, user=question.user, deadline_ms=None, min_score=0.0)
+        memory.recall(question.text, user=user, deadline_ms=None, min_score=0.0)
     if not seen:
         return None
     board, signals = seen[-1]
-    entries = memory.store.find(memory.scope(user=question.user), [*question.turns])
+    entries = memory.store.find(memory.scope(user=user), [*question.turns])
     turns = {it.seq: it.message.message_id for it in entries}
     update = dict(board.columns).get("update", {})
     scores = np.array(board.scores, np.float32)
@@ -136,7 +144,8 @@ def _worth(id_: str, name: str, question: Question) -> float:
     """How much of an answer a record is: of what was told and changed, the newest."""
     if id_ not in question.turns:
         return 0.0
-    return OLDER if "changes" in name and id_ not in question.newest_turns else 1.0
+    changes = "changes" in name or "stories" in name
+    return OLDER if changes and id_ not in question.newest_turns else 1.0
 
 
 def measure(asked: Sequence[Asked]) -> Grid:
@@ -178,16 +187,14 @@ def train(asked: Sequence[Asked], seeds: Sequence[int]) -> dict[str, Array]:
     every = np.concatenate([it.signals for it in asked])
     mean, deviation = every.mean(axis=0), every.std(axis=0) + 1e-3
     trained = [fit(asked, mean, deviation, seed) for seed in seeds]
-    inner = [it["inner"] / deviation[:, None] for it in trained]
-    shifts = [it["inner_shift"] - mean @ own for it, own in zip(trained, inner, strict=True)]
     for it in trained:  # logits are so many times as large as scores
+        it["inner"] /= deviation[:, None]
+        it["inner_shift"] -= mean @ it["inner"]
         for end in ("outer", "skip"):
             it[end] /= it["score"] * len(trained)
     return {
-        "inner": np.concatenate(inner, axis=1),
-        "inner_shift": np.concatenate(shifts),
-        "middle": np.stack([it["middle"] for it in trained]),
-        "middle_shift": np.stack([it["middle_shift"][None] for it in trained]),
+        **{name: np.stack([it[name] for it in trained]) for name in ("inner", "middle")},
+        **{name: np.stack([it[name][None] for it in trained]) for name in SHIFTS},
         "outer": np.stack([it["outer"][:, None] for it in trained]),
         "skip": np.sum([it["skip"] for it in trained], axis=0) / deviation,
     }

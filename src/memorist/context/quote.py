@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from math import exp
 
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import PASSAGE_CHARS
@@ -76,7 +77,8 @@ def quote_of(hit: Hit, whole: str | None = None) -> Quote:
     labels = (hit.role if is_message else hit.kind, hit.origin, over)
     source = ", ".join(filter(None, labels))
     name = label(hit.speaker or "") if is_message else ""
-    return Quote(hit.id, source, whole or hit.text, hit.created_at, _rank(hit), hit.text, name)
+    worth = exp(sum(hit.why.parts.values()))  # positive, and in the order of the hits
+    return Quote(hit.id, source, whole or hit.text, hit.created_at, worth, hit.text, name)
 
 
 def near_the_best(hits: Sequence[Hit]) -> list[Hit]:
@@ -91,8 +93,11 @@ def _has_no_vector_yet(hit: Hit) -> bool:
 
 
 def _rank(hit: Hit) -> float:
-    """What the hit was ranked by: closer together than probabilities."""
-    return sum(hit.why.parts.values())
+    """What the hit was ranked by: closer together than probabilities.
+
+    What the net adds is left out: it tells what comes first, not how much may be of use.
+    """
+    return sum(part for name, part in hit.why.parts.items() if name != "learned")
 
 
 def may_be_a_part(hit: Hit) -> bool:

@@ -25,10 +25,12 @@ Signals = NDArray[np.float32]
 
 NETS: Mapping[str, str] = {"memorist-minilm-3/int8": "learned.npz"}
 """The file of the net for an embedder: cosines of others lie elsewhere."""
+AT_ONCE = 128  # rows: larger products wake threads of numpy's, which cost more than they save
 LARGE = 400  # characters: a longer message is no short one
 FEW = 10
 MANY = 30  # found of a session
 BEST_OF_SESSION = 3
+MOST = 200  # found; whoever wants many hits has more looked for
 NO_RANK = 200  # of what a channel did not find
 TINY = 1e-6
 
@@ -51,10 +53,12 @@ class Net(NamedTuple):
 
     def add(self, signals: Signals) -> Signals:
         """What it adds to the score of each record."""
-        count, width = len(signals), self.middle.shape[1]
+        parts = range(0, len(signals), AT_ONCE)
+        return np.concatenate([self._add(signals[start : start + AT_ONCE]) for start in parts])
+
+    def _add(self, signals: Signals) -> Signals:
         first = np.maximum(signals @ self.inner + self.inner_shift, 0)
-        apart = first.reshape(count, -1, width).swapaxes(0, 1)
-        second = np.maximum(apart @ self.middle + self.middle_shift, 0)
+        second = np.maximum(first @ self.middle + self.middle_shift, 0)
         added: Signals = (second @ self.outer).sum(axis=(0, 2)) + signals @ self.skip
         return added
 
@@ -73,18 +77,19 @@ def signals_of(
     count = len(board.scores)
     found = _Found.on(board)
     before, after = _beside(board, held.previous)
+    codes = _numbered(held.session)
     values: dict[str, Any] = {
         **_of_records(board, held, focus, found),
         "when": _column(timely, count),
-        **_of_those_around(held, found, before, after),
-        **_of_ranks(board, held, before, after),
+        **_of_those_around(held, found, codes, before, after),
+        **_of_ranks(board, held, codes, before, after),
         "nearest of all": found.cosine.max(),
         "most words of all": found.share.max(),
         "words asked": min(focus.words, 20) / 10,
         "asks when": focus.when is not None,
         "asks for assistant": focus.role != "user",
         "names someone": bool(focus.names),
-        "found": log(count) / 5,
+        "found": log(min(count, MOST)) / 5,
         "about the past": focus.about_past,
     }
     signals = np.empty((count, len(values)), np.float32)
@@ -142,9 +147,10 @@ def _of_records(board: Board, held: Any, focus: QuestionFocus, found: _Found) ->
     }
 
 
-def _of_those_around(held: Any, found: _Found, before: Column, after: Column) -> dict[str, Column]:
+def _of_those_around(
+    held: Any, found: _Found, codes: Column, before: Column, after: Column
+) -> dict[str, Column]:
     """What is known of the messages before and after, and of the session."""
-    codes = _numbered(held.session)
     nearest, near = _of_session(found.near, codes)
     best_words, words = _of_session(found.words, codes)
     sizes = np.bincount(codes)
@@ -163,14 +169,15 @@ def _of_those_around(held: Any, found: _Found, before: Column, after: Column) ->
     }
 
 
-def _of_ranks(board: Board, held: Any, before: Column, after: Column) -> dict[str, Any]:
+def _of_ranks(
+    board: Board, held: Any, codes: Column, before: Column, after: Column
+) -> dict[str, Any]:
     """The rank that the scores give so far, and what lies beside the best."""
     scores, count = np.array(board.scores), len(board.scores)
     order = np.lexsort((-np.array(held.id), -scores))
     place = np.empty(count)
     place[order] = np.arange(1, count + 1)
     best, second, tenth = (order[min(it, count) - 1] for it in (1, 2, FEW))
-    codes = _numbered(held.session)
     return {
         "score": scores / max(scores[best], TINY),
         "rank": 1 / place,

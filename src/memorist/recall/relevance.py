@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import repeat
+from itertools import accumulate, repeat
 from math import exp, log
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Curves(NamedTuple):
 
 CURVES: Mapping[str, Curves] = {
     "memorist-minilm-3/int8": Curves(
-        (-8.019, 18.459, 3.841, -0.927, -1.835, 1.393), (-0.988, 4.924, -1.138, -1.381, -1.31)
+        (-8.198, 19.181, 3.711, -0.987, -2.003, 1.511), (-1.225, 4.678, -1.063, -1.403, -0.817)
     ),
     "memorist-static-3/256": Curves(
         (-3.503, 3.049, 6.039, -0.464, -0.747, 0.934), (-1.946, 3.914, -2.593, -0.957, 0.0)
@@ -61,9 +61,13 @@ def relevance_signals(
     nearest = max(map(SCORE, found.get("meaning", ())), default=0.0)
     words = max(map(SHARE, found.get("words", ())), default=0.0)
     spread = log(max(size, 1))
-    # What was derived has no role and no first person, which would raise its score.
+    # What was derived has no role and no first person, which would raise its score. What the net
+    # adds tells which record answers best, and hides how well the others do.
     more = DEFAULT_RANKING.role + DEFAULT_RANKING.self_reference
-    raised = [it.score + more * (it.passage.role is None) for it in records]
+    raised = [
+        it.score - it.parts.get("learned", 0.0) + more * (it.passage.role is None) for it in records
+    ]
+    raised = [*accumulate(reversed(raised), max)][::-1]  # what ranks higher fits no less
     best = max(raised, default=0.0)
     question = (nearest, words, spread, sum(first) / max(len(first), 1), best)
     # In talk between people, many messages are as near to a question as its answer.

@@ -77,7 +77,7 @@ class Filters:
 
 NO_FILTERS = Filters()
 RECALL_DEADLINE_MS = float(defaults.RECALL_DEADLINE_MS)
-MIN_SCORE = 0.005  # loses at most 2 of 100 of LoCoMo's evidence in ten: `benchmarks.calibrate`
+MIN_SCORE = 0.004  # loses at most 2 of 100 of LoCoMo's evidence in ten: `benchmarks.calibrate`
 
 
 def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
