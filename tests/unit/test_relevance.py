@@ -137,7 +137,10 @@ def test_one_message_among_many_is_quoted_alone(memory: Memory) -> None:
 def test_a_window_leaves_out_what_ranks_far_behind_the_best(memory: Memory) -> None:
     chat(memory, *SMALL_TALK, "I'm allergic to peanuts.")
     found = memory.recall("What am I allergic to?", user="ada", deadline_ms=None, min_score=0)
-    ranks = {hit.id: sum(hit.why.parts.values()) for hit in found.hits}
+    parts = {hit.id: dict(hit.why.parts) for hit in found.hits}
+    for each in parts.values():
+        each.pop("learned", None)  # what comes first, not how much may be of use
+    ranks = {id_: sum(each.values()) for id_, each in parts.items()}
     near = {id_ for id_, rank in ranks.items() if rank >= QUOTED_SHARE * max(ranks.values())}
     assert 0 < len(near) < len(ranks) == len(SMALL_TALK) + 1
     for min_score, quoted in ((1e-9, near), (0, ranks.keys())):
@@ -174,7 +177,7 @@ def test_a_floor_leaves_out_those_whose_score_is_below_it_and_no_other() -> None
         for question in ("When is the meeting?", "who lives in Rome?"):
             ask: dict[str, Any] = {"user": "ada", "limit": 99, "deadline_ms": None}
             every = [hit.score for hit in memory.recall(question, min_score=0.0, **ask).hits]
-            assert len({*every}) > 3
+            assert len({*every}) >= 3
             for floor in (0.005, 0.05, 0.2, 0.4):
                 hits = memory.recall(question, min_score=floor, **ask).hits
                 assert [hit.score for hit in hits] == [it for it in every if it >= floor]

@@ -27,7 +27,7 @@ const SIGNALS = [
   ["importance", 7, () => "It matters more than most."],
   ["outdated", 7, () => "Something newer was said since: that takes from its score."],
   ["question", 7, () => "It asks something itself: that takes from its score."],
-  ["spread", 7, () => "Others of its session stand above it: that takes a little."],
+  ["learned", 7, () => "A net that has seen many answers weighs all of this together."],
 ];
 const nearness = (hit) =>
   hit.why.scores.meaning === undefined ? "" : ` (cosine ${hit.why.scores.meaning.toFixed(2)})`;
