@@ -74,7 +74,7 @@ def test_the_files_of_both_walks_are_those_that_a_call_passes_through(tmp_path: 
     walks = json.loads(subprocess.run(script, capture_output=True, check=True).stdout)
     for call, heading, limit in (
         ("remember", "A message's way in", 12),
-        ("recall", "A recall", 17),
+        ("recall", "A recall", 19),
     ):
         files = walks[call]
         path, leaves = _named(heading)

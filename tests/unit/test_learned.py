@@ -78,8 +78,10 @@ def test_nothing_is_added_where_it_is_turned_off_or_was_trained_with_another_emb
     assert parts([passage(1)], {"meaning": [Found(8, 0.5)]}, **how) == [0]
 
 
-def test_nothing_is_added_where_meaning_found_nothing() -> None:
+def test_nothing_is_added_where_meaning_found_nothing_or_nobody_said_it() -> None:
     assert parts([passage(1)], {"words": [Found(8, 2.0)]}) == [0]
+    article = passage(1)._replace(kind="article")
+    assert parts([article], {"meaning": [Found(8, 0.5)]}) == [0]
 
 
 def test_the_best_and_the_mean_of_three_are_told_of_each_session() -> None:

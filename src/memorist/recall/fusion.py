@@ -176,7 +176,7 @@ def fuse(
     _lend(board, held, ranking, short)
     for name, column in _boosts(board, held, ranking, short, focus, now):
         board.add(name, column)
-    if ranking.learned and found.get("meaning"):
+    if ranking.learned and found.get("meaning") and "message" in held.kind:
         board.add("learned", _learned(board, held, ranking.learned, focus, embedder))
     if ranking.update and not focus.about_past:
         _lift(board, passages, ranking.update)
@@ -313,7 +313,10 @@ def _boosts(
 def _learned(
     board: Board, held: Any, weight: float, focus: QuestionFocus, embedder: str | None
 ) -> Column:
-    """What a net adds to every row, where there is one for the embedder."""
+    """What a net adds to every row, where there is one for the embedder.
+
+    It has learnt from messages, and nothing of articles.
+    """
     from memorist.recall import learned  # here, as it needs numpy: `import memorist` stays light
 
     if (net := learned.net_of(embedder)) is None:
