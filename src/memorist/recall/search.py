@@ -118,7 +118,12 @@ class Searcher:
         """Load modules and data, once in a process, so that no search's time is spent on it."""
         _dates()
         self.synonyms_of("")
-        if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
+        if self.embedder is None:
+            return
+        from memorist.recall.learned import net_of  # here, as it needs numpy
+
+        net_of(self.embedder.name)
+        if load := getattr(self.embedder, "load", None):
             with contextlib.suppress(Exception):  # the meaning channel will report it
                 load()
 
