@@ -78,8 +78,8 @@ def main() -> None:
     grid = measure(asked)
     arrays = train(asked, range(SIDE_BY_SIDE))
     file = Path(learned.__file__).with_name("learned.npz")
-    small: dict[str, Any] = {name: it.astype(np.float16) for name, it in arrays.items()}
-    np.savez_compressed(file, **small)
+    halved: dict[str, Any] = {name: it.astype(np.float16) for name, it in arrays.items()}
+    np.savez_compressed(file, **halved)
     publish([grid], [f"{file.name}: {file.stat().st_size:,} bytes"], options.out / "learn", {})
 
 
@@ -150,13 +150,14 @@ def _worth(id_: str, name: str, question: Question) -> float:
 
 def measure(asked: Sequence[Asked]) -> Grid:
     """What the net brings to users that it was not trained on."""
-    users = sorted({(it.set, it.question.user) for it in asked})
+    first = {it.question.user: it.set for it in reversed(asked)}  # small memories are of them, too
+    users = sorted(first)
     random.Random(1).shuffle(users)
-    users.sort(key=lambda it: it[0])  # each set is in every part
+    users.sort(key=first.__getitem__)  # each set is in every part
     fold = {user: place % FOLDS for place, user in enumerate(users)}
     ranked: dict[int, list[list[str]]] = {}
     for number in range(FOLDS):
-        own = [place for place, it in enumerate(asked) if fold[it.set, it.question.user] == number]
+        own = [place for place, it in enumerate(asked) if fold[it.question.user] == number]
         rest = [asked[place] for place in {*range(len(asked))} - {*own}]
         net = as_net(train(rest, range(SIDE_BY_SIDE)))
         for place in own:

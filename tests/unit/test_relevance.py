@@ -12,7 +12,7 @@ import pytest
 from memorist import InvalidError, Memory, Message
 from memorist.context.quote import QUOTED_SHARE
 from memorist.context.window import Window
-from memorist.recall.fusion import RankedRecord
+from memorist.recall.fusion import RankedRecord, Ranking
 from memorist.recall.relevance import CURVES, UNJUDGED, WORDS_ALONE, relevance
 from memorist.records.query import MIN_SCORE, Found, Passage
 from memorist.records.values import to_micros
@@ -147,6 +147,13 @@ def test_a_window_leaves_out_what_ranks_far_behind_the_best(memory: Memory) -> N
         window = Window(max_tokens=8_000, min_score=min_score)
         made = memory.context("What am I allergic to?", user="ada", window=window, deadline_ms=None)
         assert set(made.receipt.part("memories").ids) == quoted
+
+
+def test_a_window_is_filled_whatever_signals_weigh() -> None:
+    with Memory(":memory:", embedder=None, ranking=Ranking(words=1e6)) as memory:
+        chat(memory, "I'm allergic to peanuts.")
+        made = memory.context("What am I allergic to?", user="ada", deadline_ms=None)
+        assert "peanuts" in str(made.messages)
 
 
 def test_without_a_floor_nothing_is_left_out_whatever_embeds() -> None:

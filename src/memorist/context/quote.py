@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from math import exp
+from math import log
 
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import PASSAGE_CHARS
@@ -77,8 +77,8 @@ def quote_of(hit: Hit, whole: str | None = None) -> Quote:
     labels = (hit.role if is_message else hit.kind, hit.origin, over)
     source = ", ".join(filter(None, labels))
     name = label(hit.speaker or "") if is_message else ""
-    worth = exp(sum(hit.why.parts.values()))  # positive, and in the order of the hits
-    return Quote(hit.id, source, whole or hit.text, hit.created_at, worth, hit.text, name)
+    rank = sum(hit.why.parts.values())
+    return Quote(hit.id, source, whole or hit.text, hit.created_at, rank, hit.text, name)
 
 
 def near_the_best(hits: Sequence[Hit]) -> list[Hit]:
@@ -123,7 +123,6 @@ def block(intro: str, quotes: Sequence[Quote], *, numbered: bool = False) -> str
 
 
 WIDEST = 999  # the number that a numbered quotation is counted with
-LEAST_SCORE = 1e-6  # so that of quotations without a score the shorter ones go first
 
 
 class Packing:
@@ -173,4 +172,4 @@ class Packing:
 def _worth(costed: tuple[Quote, int]) -> float:
     """The score, a little lower for long quotations: two short ones may say more."""
     quote, tokens = costed
-    return max(quote.score, LEAST_SCORE) / float(max(tokens, 1) ** 0.15)
+    return quote.score - 0.15 * log(max(tokens, 1))
